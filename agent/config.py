@@ -1,0 +1,183 @@
+"""Every setting there is, with its type, default and range: the first file to open.
+
+Read by agent/config_reader.py, which turns a TOML file into a `Config` or lists everything wrong with it.
+Defaults live here; configs/demo.toml states all of them and a test holds both equal. No setting is read
+from the environment, and none is changed while the agent runs.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
+Positive = Annotated[float, Meta(gt=0.0)]
+NonNegative = Annotated[float, Meta(ge=0.0)]
+Polygon = list[tuple[Fraction, Fraction]]
+
+
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of the config file: frozen, and strict about unknown keys."""
+
+
+class AgentConfig(_Section):
+    """Who this agent is. `id` is part of every topic and message; `seed` of every random choice."""
+
+    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "cam1"
+    seed: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
+
+
+class SourceConfig(_Section):
+    """Where frames come from, and the box (pixels) that the working size fits into, keeping its shape."""
+
+    uri: str = "synthetic:transect"
+    width: Annotated[int, Meta(ge=32, le=4096)] = 384
+    height: Annotated[int, Meta(ge=32, le=4096)] = 288
+    rate_hz: Annotated[float, Meta(ge=0.0, le=240.0)] = 0.0  # 0: every frame
+    fallback_rate_hz: Annotated[float, Meta(gt=0.0, le=240.0)] = 10.0  # where the source gives no time stamps
+    max_pixels: Annotated[int, Meta(ge=1024, le=268_435_456)] = 50_000_000
+    open_timeout_s: Annotated[float, Meta(gt=0.0, le=600.0)] = 30.0
+    stall_timeout_s: Annotated[float, Meta(gt=0.0, le=600.0)] = 5.0
+    ring_frames: Annotated[int, Meta(ge=2, le=64)] = 4
+    auto_rotate: bool = True
+
+
+class GateConfig(_Section):
+    """When a frame may not teach the model. Grey levels are of 0-255."""
+
+    dark_level: Annotated[float, Meta(ge=0.0, le=255.0)] = 8.0
+    bright_level: Annotated[float, Meta(ge=0.0, le=255.0)] = 247.0
+    frozen_difference: Annotated[float, Meta(ge=0.0, le=10.0)] = 0.05
+    frozen_after_s: Annotated[float, Meta(gt=0.0, le=3600.0)] = 5.0
+    obstructed_after_s: Annotated[float, Meta(gt=0.0, le=3600.0)] = 5.0
+    scene_change_after_s: Annotated[float, Meta(gt=0.0, le=3600.0)] = 5.0
+
+
+class FeaturesConfig(_Section):
+    """Dense patch descriptors and the frame descriptor. Pixels are of the working size."""
+
+    step_px: Annotated[int, Meta(ge=2, le=64)] = 8
+    bin_px: list[Annotated[int, Meta(ge=2, le=32)]] = msgspec.field(default_factory=lambda: [4])
+    window: Literal["gaussian", "flat"] = "gaussian"
+    root_sift: bool = False
+    contrast_threshold: Annotated[float, Meta(ge=0.0, le=255.0)] = 1.0
+    colour_constancy: bool = False
+    mask: list[Polygon] = msgspec.field(default_factory=list)  # areas never looked at
+    mask_png: str = ""
+
+
+class EncoderConfig(_Section):
+    """The frozen projections. `file` empty: fitted on the first `warmup_frames` accepted frames."""
+
+    kind: Literal["pca", "random"] = "pca"
+    file: str = ""
+    warmup_frames: Annotated[int, Meta(ge=2, le=1000)] = 12
+    patch_dims: Annotated[int, Meta(ge=2, le=64)] = 16
+    frame_dims: Annotated[int, Meta(ge=2, le=64)] = 20
+    whiten: bool = False
+
+
+class MixtureConfig(_Section):
+    """One MB-VDP mixture. `memory` counts data points, as in the paper; half of it is the epoch."""
+
+    memory: Annotated[int, Meta(ge=20, le=200_000)] = 4000
+    horizon: Annotated[int, Meta(ge=100, le=10**12)] = 10_000_000
+    concentration: Annotated[float, Meta(gt=0.0, le=1e6)] = 1.0
+    prior_scale: Annotated[float, Meta(gt=0.0, le=1e3)] = 0.1  # in units of the data's own spread
+    max_components: Annotated[int, Meta(ge=1, le=1000)] = 80
+    max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 30
+
+
+class LearningConfig(_Section):
+    """How samples reach the learners, and when a new model becomes active (counted in accepted frames)."""
+
+    patch_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.25
+    first_epoch_frames: Annotated[int, Meta(ge=2, le=1000)] = 12
+    activation_delay_frames: Annotated[int, Meta(ge=1, le=1000)] = 8
+
+
+class ExemplarsConfig(_Section):
+    """StreamGreedy over frame descriptors."""
+
+    k: Annotated[int, Meta(ge=1, le=1000)] = 16
+    block: Annotated[int, Meta(ge=1, le=10_000)] = 32
+    validation: Annotated[int, Meta(ge=2, le=100_000)] = 500
+    minimum_gain: NonNegative = 0.0
+    thumbnail_px: Annotated[int, Meta(ge=16, le=640)] = 160
+    thumbnail_bytes: Annotated[int, Meta(ge=500, le=200_000)] = 8000
+
+
+class NoveltyConfig(_Section):
+    """How patch scores become one calibrated score a frame."""
+
+    camera: Literal["auto", "fixed", "moving"] = "auto"
+    position_weight: NonNegative = 1.0
+    top_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.1
+    halflife_s: Annotated[float, Meta(gt=0.0, le=1e8)] = 3600.0
+
+
+class EventsConfig(_Section):
+    """When a score becomes an alert, and how often a person may be called."""
+
+    raise_rarity: Annotated[float, Meta(gt=1.0, le=1e9)] = 200.0  # one frame in N
+    clear_rarity: Annotated[float, Meta(gt=1.0, le=1e9)] = 20.0
+    min_frames: Annotated[int, Meta(ge=1, le=1000)] = 2
+    gap_s: NonNegative = 2.0
+    cooldown_s: NonNegative = 5.0
+    alerts_per_hour: Annotated[float, Meta(gt=0.0, le=3600.0)] = 20.0
+    burst: Annotated[int, Meta(ge=1, le=1000)] = 10
+
+
+class PublishConfig(_Section):
+    """The live plane. An empty endpoint publishes nothing on a socket; the run folder is always written."""
+
+    endpoint: str = "tcp://127.0.0.1:5570"
+    control: str = ""
+    queue: Annotated[int, Meta(ge=1, le=10_000)] = 64
+    heartbeat_s: Annotated[float, Meta(gt=0.0, le=60.0)] = 1.0
+    key_file: str = ""
+    allow_file: str = ""
+
+
+class LinkConfig(_Section):
+    """A thin link beside the live plane: a preset's name, or empty for none."""
+
+    preset: str = ""
+    endpoint: str = ""
+
+
+class StorageConfig(_Section):
+    """What may be written: run folder, recording, outbox, checkpoints."""
+
+    max_bytes: Annotated[int, Meta(ge=1_000_000, le=10**14)] = 2_000_000_000
+    min_free_bytes: Annotated[int, Meta(ge=0, le=10**14)] = 200_000_000
+    max_age_days: Annotated[float, Meta(gt=0.0, le=3650.0)] = 365.0
+    checkpoint_every_s: Annotated[float, Meta(gt=0.0, le=86_400.0)] = 60.0
+    checkpoints_kept: Annotated[int, Meta(ge=1, le=100)] = 3
+    record_frames: Literal["packets", "jpeg", "lossless"] = "packets"
+
+
+class LimitsConfig(_Section):
+    """What the whole agent may take; a config that plans more is refused."""
+
+    memory_bytes: Annotated[int, Meta(ge=1_000_000, le=10**12)] = 200_000_000
+
+
+class Config(_Section):
+    """The whole configuration of one agent: one source, one process."""
+
+    agent: AgentConfig = AgentConfig()
+    source: SourceConfig = SourceConfig()
+    gate: GateConfig = GateConfig()
+    features: FeaturesConfig = FeaturesConfig()
+    encoder: EncoderConfig = EncoderConfig()
+    patches: MixtureConfig = MixtureConfig()
+    scenes: MixtureConfig = MixtureConfig(memory=200, max_components=40)
+    learning: LearningConfig = LearningConfig()
+    exemplars: ExemplarsConfig = ExemplarsConfig()
+    novelty: NoveltyConfig = NoveltyConfig()
+    events: EventsConfig = EventsConfig()
+    publish: PublishConfig = PublishConfig()
+    link: LinkConfig = LinkConfig()
+    storage: StorageConfig = StorageConfig()
+    limits: LimitsConfig = LimitsConfig()
