@@ -1,0 +1,284 @@
+"""Feeds the learners an epoch at a time on a worker thread, and says at which frame a new model becomes active.
+
+Called by agent/pipeline.py only. Everything here is counted in accepted frames and samples, never in seconds,
+so that a replay submits and activates at the same frames whatever the machine does.
+"""
+
+import queue
+import threading
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stillwatch.agent.config import Config, MixtureConfig
+from stillwatch.agent.epoch_buffer import PAYLOAD_HEADER, EpochBuffer, pack_payload, unpack_payload
+from stillwatch.agent.errors import SnapshotError
+from stillwatch.agent.exemplars import StreamGreedy
+from stillwatch.agent.hashing import State, state_hash, with_prefix, without_prefix
+from stillwatch.agent.mixture import MemoryBoundedMixture
+from stillwatch.agent.mixture_predictive import StudentMixture
+
+MAX_EPOCH_FRAMES = 128  # bounds the thumbnails that wait for the learner
+GROWING_EPOCHS = 4  # the first epochs are short, each twice the one before: a first model soon
+
+
+class Models(NamedTuple):
+    """The models that score frames now: immutable snapshots of one finished epoch."""
+
+    patches: StudentMixture
+    scenes: StudentMixture | None
+    epoch: int
+    activated_frame: int  # accepted frames seen when they became active
+
+
+@dataclass(frozen=True, slots=True)
+class EpochReport:
+    """What one epoch did, for summaries. `seconds` is of this machine; all else is the same in a replay."""
+
+    models: Models
+    learner_hash: str
+    n_patches: int
+    n_frames: int
+    patches: dict[str, Any]
+    scenes: dict[str, Any]
+    changed_exemplars: list[tuple[int, int, int, bytes]]  # id, sequence, t_ns, JPEG
+    removed_exemplars: list[int]
+    exemplar_utility: float
+
+
+def _mixture(config: MixtureConfig, n_dims: int, covariance: str, seed: int) -> MemoryBoundedMixture:
+    return MemoryBoundedMixture(
+        n_dims, covariance=covariance, memory=config.memory, horizon=config.horizon,
+        concentration=config.concentration, prior_scale=config.prior_scale, max_components=config.max_components,
+        max_iterations=config.max_iterations, seed=seed,
+    )  # fmt: skip
+
+
+class Learners:
+    """The three learners, their two epoch buffers, and the worker thread.
+
+    Parameters
+    ----------
+    config : Config
+    n_patch_dims : int
+        Width of the rows given to `offer`, position included.
+    n_frame_dims : int
+    """
+
+    def __init__(self, config: Config, *, n_patch_dims: int, n_frame_dims: int):
+        self._config = config.learning
+        seed = config.agent.seed
+        self.patches = _mixture(config.patches, n_patch_dims, "diagonal", seed)
+        self.scenes = _mixture(config.scenes, n_frame_dims, "full", seed + 1)
+        payload_bytes = config.exemplars.thumbnail_bytes + PAYLOAD_HEADER.size
+        self.exemplars = StreamGreedy(
+            n_frame_dims, k=config.exemplars.k, block=config.exemplars.block, validation=config.exemplars.validation,
+            minimum_gain=config.exemplars.minimum_gain, payload_bytes=payload_bytes, seed=seed + 2,
+        )  # fmt: skip
+        self._seed = seed
+        room = {
+            "patch_capacity": config.patches.memory // 2, "frame_capacity": MAX_EPOCH_FRAMES,
+            "n_patch_dims": n_patch_dims, "n_frame_dims": n_frame_dims, "payload_bytes": payload_bytes,
+        }  # fmt: skip
+        self._filling = EpochBuffer(**room)
+        self._learning = EpochBuffer(**room)
+        self.share = config.learning.patch_share
+        self.models: Models | None = None
+        self.n_offered = 0  # accepted frames seen
+        self.n_skipped = 0  # accepted frames that came while both buffers were taken
+        self.epoch = 0
+        self._activation_frame = -1  # n_offered at which the pending epoch becomes active; -1: none pending
+        self._announced_exemplars: set[int] = set()
+        self._jobs: queue.Queue = queue.Queue(maxsize=1)
+        self._learnt = (0, 0)  # patches and frames of the last epoch learnt
+        self._done = threading.Event()
+        self._done.set()
+        self._failure: BaseException | None = None
+        self._worker = threading.Thread(target=self._work, name="learner", daemon=True)
+        self._worker.start()
+
+    # -- pipeline thread -------------------------------------------------------------------------------------
+
+    def activate(self) -> EpochReport | None:
+        """Make the pending model active if its frame has come; waits for the worker where it is late."""
+        if self._activation_frame < 0 or self.n_offered < self._activation_frame:
+            return None
+        self.wait()
+        self._activation_frame = -1
+        patches = self.patches.predictive()
+        if patches is None:  # too few samples for any model: they stay in the learner's own buffer
+            return None
+        self.models = Models(patches, self.scenes.predictive(), self.epoch, self.n_offered)
+        return self._report()
+
+    def offer(self, sequence: int, t_ns: int, rows: np.ndarray, valid: np.ndarray, frame: np.ndarray, jpeg: bytes):
+        """Sample one accepted frame's patches for the epoch, and hand a finished epoch to the worker.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_patches, n_patch_dims), float32
+            Descriptors as they are scored, position included.
+        valid : ndarray of shape (n_patches,), bool
+        frame : ndarray of shape (n_frame_dims,), float32
+        jpeg : bytes
+            Thumbnail of the frame; may be empty.
+        """
+        index = self.n_offered
+        self.n_offered += 1
+        if self._filling.full:
+            self.n_skipped += 1
+        else:
+            chosen = self._sample(index, np.flatnonzero(valid))
+            self._filling.add(rows[chosen], frame, pack_payload(sequence, t_ns, jpeg))
+        if self._activation_frame < 0 and self._epoch_is_over():
+            self._submit()
+
+    def finish(self) -> EpochReport | None:
+        """End of the stream: make the epoch that was being learnt active, if there is one.
+
+        Samples that wait for a full epoch stay where they are: a restart goes on with them.
+        """
+        if self._activation_frame < 0:
+            return None
+        self._activation_frame = self.n_offered
+        return self.activate()
+
+    def wait(self) -> None:
+        """Return when the worker is idle; a failure of the learner is raised here, in the caller's thread."""
+        self._done.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """Stop the worker after its present epoch."""
+        self._done.wait()
+        self._jobs.put(None)
+        self._worker.join(timeout=10.0)
+
+    def _sample(self, index: int, candidates: np.ndarray) -> np.ndarray:
+        """Choose this frame's patches: the configured share, less where an epoch would end before it may."""
+        least_frames = self._config.activation_delay_frames + 1
+        most = len(self._filling.patches) // least_frames
+        n_chosen = min(int(np.ceil(self.share * len(candidates))), max(most, 1), len(candidates))
+        rng = np.random.default_rng([self._seed, index])  # of the frame alone, so that a restart needs no rng state
+        return np.sort(rng.choice(candidates, n_chosen, replace=False, shuffle=False))
+
+    def _epoch_is_over(self) -> bool:
+        limit = self._config.first_epoch_frames << min(self.epoch, GROWING_EPOCHS)
+        grown = self.epoch >= GROWING_EPOCHS
+        return self._filling.full or (not grown and self._filling.n_frames >= limit)
+
+    def _submit(self) -> None:
+        self._filling, self._learning = self._learning, self._filling
+        self._activation_frame = self.n_offered + self._config.activation_delay_frames
+        self._done.clear()
+        self._jobs.put(self.epoch)
+        self.epoch += 1
+
+    def _report(self) -> EpochReport:
+        changed, removed = self._exemplar_changes()
+        assert self.models is not None
+        return EpochReport(
+            self.models, self.learner_hash(), *self._learnt,
+            dict(self.patches.report_), dict(self.scenes.report_), changed, removed, float(self.exemplars.utility_),
+        )  # fmt: skip
+
+    def _exemplar_changes(self) -> tuple[list[tuple[int, int, int, bytes]], list[int]]:
+        held = [int(i) for i in self.exemplars.exemplar_ids_]
+        payloads = self.exemplars.payloads()
+        changed = []
+        for exemplar_id, payload in zip(held, payloads, strict=True):
+            if exemplar_id not in self._announced_exemplars:
+                changed.append((exemplar_id, *unpack_payload(payload)))
+        removed = sorted(self._announced_exemplars.difference(held))
+        self._announced_exemplars = set(held)
+        return changed, removed
+
+    # -- worker thread ---------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while (epoch := self._jobs.get()) is not None:
+            try:
+                self._learn(self._learning, epoch)
+            except BaseException as failure:  # noqa: BLE001 - handed to the pipeline thread, which raises it
+                self._failure = failure
+            finally:
+                self._done.set()
+
+    def _learn(self, buffer: EpochBuffer, epoch: int) -> None:
+        self.patches.partial_fit(buffer.patches[: buffer.n_patches])
+        self.patches.flush()
+        frames = buffer.frames[: buffer.n_frames]
+        self.scenes.partial_fit(frames)
+        if epoch < GROWING_EPOCHS:
+            self.scenes.flush()
+        self.exemplars.partial_fit(frames, buffer.payloads())
+        if epoch < GROWING_EPOCHS:
+            self.exemplars.flush()
+        self._learnt = (buffer.n_patches, buffer.n_frames)
+        buffer.clear()
+
+    # -- state -----------------------------------------------------------------------------------------------
+
+    def learner_hash(self) -> str:
+        """Return the hash of what was learnt: the three learners, not the buffers in front of them."""
+        return state_hash(self._learner_states())
+
+    def _learner_states(self) -> State:
+        state: State = {}
+        for name, learner in (("patches", self.patches), ("scenes", self.scenes), ("exemplars", self.exemplars)):
+            state.update(with_prefix(name, learner.state()))
+        return state
+
+    def state(self) -> State:
+        """Return everything needed to go on from here, after waiting for a running epoch."""
+        self.wait()
+        state = self._learner_states()
+        state.update(with_prefix("buffer", self._filling.state()))
+        active = (-1, -1) if self.models is None else (self.models.epoch, self.models.activated_frame)
+        counters = [self.n_offered, self.n_skipped, self.epoch, self._activation_frame, *active]
+        state["counters"] = np.array(counters, np.int64)
+        state["share"] = np.array(self.share)
+        state["announced"] = np.array(sorted(self._announced_exemplars), np.int64)
+        if self.models is not None:
+            state.update(with_prefix("active_patches", self.models.patches.arrays()))
+            if self.models.scenes is not None:
+                state.update(with_prefix("active_scenes", self.models.scenes.arrays()))
+        return state
+
+    def restore(self, state: State) -> None:
+        """Go on from `state`. A state that does not fit raises SnapshotError and leaves the learners fresh."""
+        self.wait()
+        counters = state.get("counters")
+        if counters is None or counters.shape != (6,):
+            raise SnapshotError("learners: the saved state has no counters of length 6")
+        before = {"patches": self.patches.state(), "scenes": self.scenes.state(), "exemplars": self.exemplars.state()}
+        learners: dict[str, Any] = {"patches": self.patches, "scenes": self.scenes, "exemplars": self.exemplars}
+        try:
+            for name, learner in learners.items():
+                learner.restore(without_prefix(name, state))
+            self._filling.restore(without_prefix("buffer", state))
+        except SnapshotError:
+            for name, learner in learners.items():
+                learner.restore(before[name])
+            raise
+        self.n_offered, self.n_skipped, self.epoch, self._activation_frame = (int(c) for c in counters[:4])
+        self.share = float(state["share"])
+        self._announced_exemplars = {int(i) for i in state["announced"]}
+        self.models = None
+        if counters[4] >= 0:
+            scenes = without_prefix("active_scenes", state)
+            self.models = Models(
+                StudentMixture.from_summary(without_prefix("active_patches", state)),
+                StudentMixture.from_summary(scenes) if scenes else None, int(counters[4]), int(counters[5]),
+            )  # fmt: skip
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Bytes by learner, and of the two epoch buffers."""
+        return {
+            "patch mixture": self.patches.memory_bytes(),
+            "scene mixture": self.scenes.memory_bytes(),
+            "exemplars": self.exemplars.memory_bytes(),
+            "epoch buffers": self._filling.memory_bytes() + self._learning.memory_bytes(),
+        }
