@@ -29,6 +29,7 @@ from stillwatch.transport.record_format import (
 
 RETRY_S = 2.0
 _CHECK_S = 1.0
+_RESUME_BYTES = 4 * 1024 * 1024
 _STATES = {errno.ENOSPC: "disk_full", errno.EDQUOT: "disk_full", errno.EFBIG: "disk_full", errno.EROFS: "read_only",
            errno.EACCES: "read_only", errno.EPERM: "read_only", errno.ENOENT: "gone", errno.ENOTDIR: "gone",
            errno.ENODEV: "gone", errno.ESTALE: "gone"}  # fmt: skip
@@ -209,6 +210,9 @@ class RecordWriter:
         if not self._on_root_disk and _disk_of(self.folder) == os.stat("/").st_dev:
             raise FileNotFoundError(errno.ENOENT, "the disk is not mounted", str(self.folder))
         self.folder.mkdir(parents=True, exist_ok=True)
+        disk = os.statvfs(self.folder)
+        if disk.f_bavail * disk.f_frsize < min(_RESUME_BYTES, disk.f_blocks * disk.f_frsize // 50):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder))  # or it would flap
         if not self._ever_opened:  # the log was never seen: it may hold records
             self.sequence = max(self.sequence, _end_of_log(log_files(self.folder, self.name)))
         self._open(None)
