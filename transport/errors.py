@@ -16,6 +16,10 @@ class DecodeError(TransportError):
     """Bytes that are not a message: too long, malformed, of an unknown type or schema."""
 
 
+class SchemaError(DecodeError):
+    """A message of another major schema version: whole, but not for this version to read."""
+
+
 class LogError(TransportError):
     """A record log cannot be opened, written or understood."""
 
