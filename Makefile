@@ -1,0 +1,65 @@
+# Stillwatch: `make demo` shows it at work, `make test` proves it. Both set everything up by themselves.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Stillwatch needs Python 3.11 or newer; set PYTHON=..."; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,tools,mcap,bench]'
+	@touch $@
+
+##@ Use
+setup: $(STAMP) ## create .venv, install everything, compile the kernels
+	@$(BIN)/stillwatch warm-up
+
+demo: setup ## run the agent on its embedded scene with a ground station beside it
+	@$(BIN)/stillwatch demo
+
+##@ Prove
+test: setup check typecheck ## all tests but soak and perf, kernels also without JIT and with bounds checks
+	$(MAKE) --no-print-directory test-nojit test-bounds
+	$(BIN)/pytest -q
+
+test-nojit: setup ## kernels as plain Python, every line of kernels/ covered
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/unit/kernels --cov=stillwatch.kernels --cov-report=term-missing:skip-covered --cov-fail-under=100 --no-cov-on-fail
+
+test-bounds: setup ## kernels compiled with bounds checks
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/unit/kernels
+
+soak: setup ## the long counts: kills, messages, frames (an hour or more)
+	$(BIN)/pytest -q -m soak --timeout=7200 -s
+
+perf: setup ## timing budgets, on a quiet machine
+	$(BIN)/pytest -q -m perf
+
+check: $(STAMP) ## lint
+	$(BIN)/ruff check .
+
+typecheck: $(STAMP) ## types; mypy cannot follow the editable finder, so it gets the folders under one namespace
+	@mkdir -p build/ns/stillwatch
+	@for room in agent kernels transport configs tools; do ln -sfn ../../../$$room build/ns/stillwatch/$$room; done
+	cd build/ns && MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml -p stillwatch
+
+##@ Measure
+bench: setup ## features, mixture, transport and the whole pipeline, against peers
+	$(BIN)/stillwatch bench features
+	$(BIN)/stillwatch bench mixture
+	$(BIN)/stillwatch bench transport
+	$(BIN)/stillwatch bench pipeline
+
+##@ Keep house
+build: $(STAMP) clean ## wheel and source distribution in dist/
+	$(BIN)/python -m build
+
+clean: ## what builds leave behind
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup demo test test-nojit test-bounds soak perf check typecheck bench build clean help
