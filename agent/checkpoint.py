@@ -11,7 +11,6 @@ everything before it.
 import hashlib
 import json
 import logging
-import os
 import pathlib
 import struct
 from collections.abc import Callable
@@ -22,6 +21,7 @@ import numpy as np
 
 from stillwatch.agent.errors import SnapshotError
 from stillwatch.agent.hashing import State
+from stillwatch.transport.durable import write_durably
 
 MAGIC = b"SWCKPT\x00\x01"
 STATE_VERSION = 1
@@ -152,14 +152,15 @@ def save(folder: pathlib.Path | str, state: State, meta: Meta, keep: int = 3) ->
     """
     folder = pathlib.Path(folder)
     data = encode(state, meta)
-    temporary = folder / "checkpoint.tmp"
+    path = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         taken = [_number(path) for path in folder.glob(f"checkpoint-*{SUFFIX}*")]
         path = folder / f"checkpoint-{max(taken, default=0) + 1:08d}{SUFFIX}"
-        write_durably(path, data, temporary)
+        write_durably(path, data)
     except OSError as error:
-        _discard(temporary)
+        if path is not None:
+            _discard(path.with_name(f"{path.name}.tmp"))
         raise SnapshotError(f"{folder}: checkpoint not saved: {error.strerror or error}") from error
     _prune(files(folder), keep)
     return path
@@ -189,25 +190,6 @@ def load_newest(
             continue
         return state, meta, path
     return None
-
-
-def write_durably(path: pathlib.Path, data: bytes, temporary: pathlib.Path | None = None) -> None:
-    """Replace `path` by `data`: temporary file, fsync, rename, fsync of the folder. Raises OSError."""
-    temporary = temporary or path.with_name(f"{path.name}.tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.replace(temporary, path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _discard(path: pathlib.Path) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import msgpack
+
+from stillwatch.transport.durable import sync_folder
 from stillwatch.transport.errors import LogError
 from stillwatch.transport.record_format import (
     FILE_MAGIC,
@@ -242,7 +244,7 @@ class RecordWriter:
         self._opened_ns = self._checked_ns = self._clock.monotonic_ns()
         if fresh:
             self._put([FILE_MAGIC])
-            _sync_folder(self.folder)
+            sync_folder(self.folder)
         self._on_root_disk = os.fstat(self._fd).st_dev == os.stat("/").st_dev
         self._ever_opened = True
         if self._sync is not None:
@@ -420,11 +422,3 @@ def _disk_of(path: pathlib.Path) -> int:
     while not path.exists():
         path = path.parent
     return path.stat().st_dev
-
-
-def _sync_folder(folder: pathlib.Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
