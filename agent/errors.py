@@ -41,3 +41,9 @@ class UsageError(AgentError):
     """The command line asks for something that cannot be done."""
 
     exit_code = 2
+
+
+class NotFittedError(AgentError):
+    """A learner was asked for results before it has learnt anything."""
+
+    exit_code = 4
