@@ -91,6 +91,7 @@ class Status(Message, tag="status", kw_only=True):
     alerts: Count = 0
     suppressed: Annotated[Counts, Meta(description="alerts not raised, by why")] = {}
     drops: Annotated[Counts, Meta(description="messages that a subscriber's full queue lost, by kind")] = {}
+    sequences: Annotated[Counts, Meta(description="messages made so far, by kind: the next sequence of each")] = {}
     tx_bytes: Annotated[Counts, Meta(description="bytes sent, by link or kind")] = {}
     epochs: Annotated[Counts, Meta(description="stream, patch, scene epochs")] = {}
     model_hash: Name = ""
@@ -250,15 +251,8 @@ class Summary(Message, tag="summary", kw_only=True):
     reason: Text = ""
 
 
-class Inventory(Message, tag="inventory", kw_only=True):
-    """Ends a snapshot: the last sequence sent of each kind, and the stamp to ask from next time."""
-
-    sequences: Annotated[dict[Name, Index], Meta(max_length=64)]
-    stamp: Count
-
-
 MESSAGES: tuple[type[Message], ...] = (
-    Status, Score, Alert, Model, Clumps, Exemplar, GateChange, SourceChange, LogNotice, Summary, Inventory,
+    Status, Score, Alert, Model, Clumps, Exemplar, GateChange, SourceChange, LogNotice, Summary,
 )  # fmt: skip
 
 
@@ -295,3 +289,7 @@ class Headers:
             **self._common, "sequence": sequence, "t_ns": t_ns, "mono_ns": mono_ns, "wall_ns": wall_ns,
             "source_ns": source_ns, "frame": frame, "valid": valid,
         }  # fmt: skip
+
+    def sequences(self) -> dict[str, int]:
+        """Return the next sequence of every kind, for Status: readers find lost messages by it at each heartbeat."""
+        return dict(self._next)

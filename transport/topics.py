@@ -70,7 +70,6 @@ TOPICS: dict[str, Topic] = dict([
     _topic(m.Exemplar,       1.0,  16 * KIB,    16,   5,      0.0,  64),
     _topic(m.Score,         30.0,   1 * KIB,    64,   6,      5.0),
     _topic(m.Clumps,         1.0, 256 * KIB,     2,   7,     60.0,   2),
-    _topic(m.Inventory,      0.0,   4 * KIB,     1,   3,      1.0),
 ])  # fmt: skip
 
 MAX_PAYLOAD_BYTES = max(topic.max_bytes for topic in TOPICS.values())
