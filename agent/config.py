@@ -39,7 +39,16 @@ class SourceConfig(_Section):
     open_timeout_s: Annotated[float, Meta(gt=0.0, le=600.0)] = 30.0
     stall_timeout_s: Annotated[float, Meta(gt=0.0, le=600.0)] = 5.0
     ring_frames: Annotated[int, Meta(ge=2, le=64)] = 4
-    auto_rotate: bool = True
+    auto_rotate: bool = True  # turn pictures as EXIF or the container says
+    black_level: Annotated[float, Meta(ge=0.0, le=1e9)] = 0.0  # of the sensor's own values, shown as 0
+    white_level: Annotated[float, Meta(ge=0.0, le=1e9)] = 0.0  # shown as 255; 0: learnt once from the depth in use
+    bayer: Literal["", "rggb", "bggr", "grbg", "gbrg"] = ""  # single-channel pictures are a colour mosaic
+    rtsp_transport: Literal["tcp", "udp"] = "tcp"
+    tls_verify: bool = False  # most cameras sign their own certificates
+    camera_size: Annotated[str, Meta(pattern=r"^([1-9][0-9]{0,4}x[1-9][0-9]{0,4})?$")] = ""  # V4L2; empty: its default
+    camera_format: Annotated[str, Meta(pattern=r"^[a-z0-9]{0,16}$")] = ""  # V4L2: mjpeg, yuyv422, ...
+    reconnect_cap_s: Annotated[float, Meta(ge=1.0, le=60.0)] = 5.0  # longest pause between attempts, +-20 %
+    nav_csv: str = ""  # time-stamped positions of the vehicle
 
 
 class GateConfig(_Section):
@@ -54,16 +63,25 @@ class GateConfig(_Section):
 
 
 class FeaturesConfig(_Section):
-    """Dense patch descriptors and the frame descriptor. Pixels are of the working size."""
+    """Dense patch descriptors and the frame descriptor. Pixels are of the working size.
 
+    `gated_sift` is SIFT times min(contrast / gate_level, 1), with contrast and brightness appended: a nearly flat
+    patch lies near zero instead of being noise scaled up. Contrast: grey levels between pixels two apart.
+    """
+
+    patch: Literal["gated_sift", "sift"] = "gated_sift"
     step_px: Annotated[int, Meta(ge=2, le=64)] = 8
-    bin_px: list[Annotated[int, Meta(ge=2, le=32)]] = msgspec.field(default_factory=lambda: [4])
+    bin_px: Annotated[list[Annotated[int, Meta(ge=2, le=32)]], Meta(min_length=1, max_length=4)] = msgspec.field(
+        default_factory=lambda: [4]
+    )  # each a scale; the scales of one place make one descriptor
     window: Literal["gaussian", "flat"] = "gaussian"
+    smoothing_px: Annotated[float, Meta(ge=0.0, le=8.0)] = 1.6  # blur of the image described, a camera's 0.5 included
     root_sift: bool = False
-    contrast_threshold: Annotated[float, Meta(ge=0.0, le=255.0)] = 1.0
+    contrast_threshold: Annotated[float, Meta(ge=0.0, le=255.0)] = 1.0  # below: flat
+    gate_level: Annotated[float, Meta(gt=0.0, le=512.0)] = 50.0
     colour_constancy: bool = False
     mask: list[Polygon] = msgspec.field(default_factory=list)  # areas never looked at
-    mask_png: str = ""
+    mask_png: str = ""  # white where never looked at; scaled to the frame
 
 
 class EncoderConfig(_Section):
@@ -129,14 +147,18 @@ class EventsConfig(_Section):
 
 
 class PublishConfig(_Section):
-    """The live plane. An empty endpoint publishes nothing on a socket; the run folder is always written."""
+    """The live plane. An empty endpoint publishes nothing on a socket; the run folder is always written.
 
-    endpoint: str = "tcp://127.0.0.1:5570"
-    control: str = ""
-    queue: Annotated[int, Meta(ge=1, le=10_000)] = 64
+    Snapshots for late joiners are served one port above `endpoint`, commands two above where `control` is "auto".
+    Endpoints that other machines can reach need both key files (stillwatch keygen), or the agent refuses to start.
+    """
+
+    endpoint: str = "tcp://127.0.0.1:5570"  # or ipc://PATH; port 0: any
+    control: str = "auto"  # empty: no commands
+    queue: Annotated[int, Meta(ge=1, le=10_000)] = 64  # messages that may wait for one slow subscriber
     heartbeat_s: Annotated[float, Meta(gt=0.0, le=60.0)] = 1.0
-    key_file: str = ""
-    allow_file: str = ""
+    key_file: str = ""  # the agent's NAME.key
+    allow_file: str = ""  # public keys of those who may read ([data]) and command ([control])
 
 
 class LinkConfig(_Section):
