@@ -93,7 +93,7 @@ class FrameMaker:
         grey, colour = fit_box(raw.colour, size)
         self.counts["damaged"] += bool(flags & FrameFlag.DAMAGED)
         self.counts["time_repaired"] += bool(flags & (FrameFlag.TIME_REPAIRED | FrameFlag.TIME_SYNTHETIC))
-        return Frame(grey, colour, *stamps, flags, nav)
+        return Frame(grey, colour, *stamps, flags, nav, raw.decoded)
 
 
 class _Reader:

@@ -56,6 +56,8 @@ class Frame:
         Stream epoch: rises when size or format changes, or time steps back by over a second.
     flags : FrameFlag
     nav : Nav
+    decoded : int
+        Its number among the frames of the source's decoders, for recordings of packets; else -1.
     """
 
     grey: np.ndarray
@@ -68,3 +70,4 @@ class Frame:
     epoch: int = 0
     flags: FrameFlag = FrameFlag.NONE
     nav: Nav = field(default=NO_NAV)
+    decoded: int = -1

@@ -8,7 +8,7 @@ import glob
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
@@ -67,6 +67,8 @@ class RawFrame:
         Native format; a change of it, or of the size, starts a new stream epoch.
     recorded : RecordedStamp or None
         Only from recordings.
+    decoded : int
+        Its number among the frames of all decoders, where a recorder listens to their packets; else -1.
     """
 
     colour: np.ndarray
@@ -74,6 +76,20 @@ class RawFrame:
     flags: FrameFlag = FrameFlag.NONE
     pixel_format: str = ""
     recorded: RecordedStamp | None = None
+    decoded: int = -1
+
+
+class PacketTap(Protocol):
+    """A recorder that listens to a decoder: sources that decode packets have an attribute `packet_tap` for one."""
+
+    def stream(self, codec: Any, time_base: Any, stampless: bool) -> None:
+        """A decoder with this codec context was opened."""
+
+    def packet(self, packet: Any) -> None:
+        """This packet goes into the decoder next."""
+
+    def decoded(self, frame: Any) -> int:
+        """A frame came out; returns its number, counted over all decoders."""
 
 
 class NothingYet:

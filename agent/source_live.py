@@ -18,7 +18,7 @@ from stillwatch.agent.config import SourceConfig
 from stillwatch.agent.errors import SourceError
 from stillwatch.agent.pixels import PixelScale
 from stillwatch.agent.secrets import redact_uri
-from stillwatch.agent.source import NOTHING_YET, NothingYet, RawFrame, SourceInfo
+from stillwatch.agent.source import NOTHING_YET, NothingYet, PacketTap, RawFrame, SourceInfo
 from stillwatch.agent.source_video import Decoder, reason
 
 CONNECT_TIMEOUT_S = 3.0  # a camera on its network answers in milliseconds; a dead one must not cost a retry's time
@@ -42,6 +42,7 @@ class _LiveSource:
         self._scale = PixelScale(config)
         self._container: Any = None
         self._decoder: Decoder | None = None
+        self.packet_tap: PacketTap | None = None
 
     def _open_container(self) -> Any:
         raise NotImplementedError
@@ -50,7 +51,7 @@ class _LiveSource:
         """Connect and find the video stream; SourceError says in a few words what the other side did."""
         try:
             self._container = self._open_container()
-            self._decoder = Decoder(self._container, self.info, self._config, self._scale)
+            self._decoder = Decoder(self._container, self.info, self._config, self._scale, self.packet_tap)
         except (av.error.FFmpegError, OSError) as error:
             self.close()
             raise SourceError(f"{self.info.uri}: {self._explain(error)}") from None

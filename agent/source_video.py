@@ -21,7 +21,7 @@ from stillwatch.agent.errors import SourceError
 from stillwatch.agent.frame import FrameFlag
 from stillwatch.agent.pixels import PixelScale
 from stillwatch.agent.secrets import scrub
-from stillwatch.agent.source import RawFrame, SourceInfo
+from stillwatch.agent.source import PacketTap, RawFrame, SourceInfo
 from stillwatch.agent.timestamps import NS
 
 log = logging.getLogger(__name__)
@@ -41,8 +41,10 @@ class Decoder:
     key frame, for at most two seconds of their own time.
     """
 
-    def __init__(self, container: Any, info: SourceInfo, config: SourceConfig, scale: PixelScale):
+    def __init__(self, container: Any, info: SourceInfo, config: SourceConfig, scale: PixelScale,
+                 tap: PacketTap | None = None):
         self._info = info
+        self._tap = tap
         self._config = config
         self._scale = scale
         self._container = container
@@ -62,6 +64,8 @@ class Decoder:
         self.undecodable = 0
         self.corrupt_packets = 0
         self._describe()
+        if tap is not None:
+            tap.stream(codec, self._stream.time_base, self._stampless)
 
     def _describe(self) -> None:
         codec = self._stream.codec_context
@@ -91,6 +95,8 @@ class Decoder:
         return self._raw(self._decoded.popleft()) if self._decoded else True
 
     def _decode(self, packet: Any) -> None:
+        if self._tap is not None:
+            self._tap.packet(packet)
         is_flush = packet.size == 0
         self.packets += not is_flush
         self.discarded += packet.is_discard
@@ -113,7 +119,8 @@ class Decoder:
         if self._config.auto_rotate and frame.rotation % 360:
             colour = np.rot90(colour, round(frame.rotation / 90.0))
         name = f"{frame.format.name}{self._scale.name}"
-        return RawFrame(colour, source_ns, flags, name)
+        number = -1 if self._tap is None else self._tap.decoded(frame)
+        return RawFrame(colour, source_ns, flags, name, decoded=number)
 
     def _stamp(self, frame: Any) -> int | None:
         ticks = frame.pts if frame.pts is not None else frame.dts
@@ -186,6 +193,7 @@ class VideoFileSource:
         self._closed_counts = {"damaged_packets": 0, "undecodable": 0}
         self._span = _LoopSpan(config.fallback_rate_hz)
         self._problem = ""
+        self.packet_tap: PacketTap | None = None
 
     def open(self) -> None:
         """Open the container and find its video stream; SourceError says what is wrong with the file."""
@@ -197,7 +205,7 @@ class VideoFileSource:
             self._container = av.open("file:" + os.path.abspath(self._path), options=options, metadata_errors="ignore")
         except (av.error.FFmpegError, OSError) as error:
             raise SourceError(f"{self._path}: not a readable video: {reason(error)}{self._hint()}") from None
-        self._decoder = Decoder(self._container, self.info, self._config, self._scale)
+        self._decoder = Decoder(self._container, self.info, self._config, self._scale, self.packet_tap)
 
     def _hint(self) -> str:
         with open(self._path, "rb") as file:
