@@ -130,7 +130,7 @@ class StreamGreedy:
         ValueError
             Bad shape, value or payload; nothing is learnt from any row of the call.
         """
-        X = self._check(X)
+        X = self.check(X)
         check_payloads(payload, len(X), self.payload_bytes)
         self._version_before = self.version_
         for start in range(0, len(X), self.block):
@@ -158,7 +158,8 @@ class StreamGreedy:
             self._learn_block()
         return self
 
-    def _check(self, X: np.ndarray) -> np.ndarray:
+    def check(self, X: np.ndarray) -> np.ndarray:
+        """Return X as float32 rows; raise ValueError for a bad shape, type or value."""
         X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] != self.n_dims or len(X) == 0:
             raise ValueError(f"X: shape {X.shape}, must be (n, {self.n_dims}) with n >= 1")
@@ -167,7 +168,8 @@ class StreamGreedy:
         largest = np.abs(X).max()
         if not largest <= LARGEST:
             bad = np.argwhere(~(np.abs(X) <= LARGEST))[0]
-            raise ValueError(f"X: row {bad[0]}, column {bad[1]} is {X[tuple(bad)]}, must be finite, within +-{LARGEST:g}")
+            value = X[tuple(bad)]
+            raise ValueError(f"X: row {bad[0]}, column {bad[1]} is {value}, must be finite, within +-{LARGEST:g}")
         X = X.astype(np.float32, copy=False)
         self._objective.check(X)
         return X
@@ -246,7 +248,9 @@ class StreamGreedy:
 
     @property
     def exemplar_weights_(self) -> np.ndarray:
-        """(n_held,) float64: the share of W nearest to each exemplar (clustering only)."""
+        """(n_held,) float64: the share of W nearest to each exemplar; the phantom has the rest. Clustering only."""
+        if self.objective != "clustering":
+            raise ValueError(f"objective {self.objective!r} has no weights")
         return self._objective.weights()
 
     @property
@@ -269,6 +273,13 @@ class StreamGreedy:
         return self._objective.loss
 
     @property
+    def process(self) -> EntropyObjective:
+        """The Gaussian process of the active set: covariances and precision (variance and entropy only)."""
+        if self.objective == "clustering":
+            raise ValueError("objective 'clustering' has no Gaussian process")
+        return self._objective
+
+    @property
     def converged_(self) -> bool:
         """Whether `stop_after` blocks in a row brought no gain: then nothing more is learnt."""
         return self.stop_after is not None and self._idle_blocks >= self.stop_after
@@ -278,7 +289,7 @@ class StreamGreedy:
 
         Raises NotFittedError before the first exemplar, ValueError for bad rows.
         """
-        X = self._check(X)
+        X = self.check(X)
         if self.n_held_ == 0:
             raise NotFittedError("StreamGreedy holds no exemplar yet: give it rows first")
         return self._objective.nearest(X, self.block)

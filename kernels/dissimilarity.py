@@ -90,4 +90,3 @@ def pairwise_kernel(function):
                 out[k, i] = np.float32(function(x[i], y[k]))
 
     return pairwise
-
