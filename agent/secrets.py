@@ -10,14 +10,14 @@ import os
 import re
 import threading
 from pathlib import Path
-from urllib.parse import quote, quote_plus, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, quote_plus, unquote
 
 from stillwatch.agent.errors import ConfigError
 
 HIDDEN = "***"
 SHORTEST = 3  # shorter ones cannot be searched for without mangling every text
-CREDENTIAL_KEYS = re.compile(r"(?i)([?&;](?:[a-z0-9_]*(?:password|passwd|pwd|token|secret|apikey|api_key|auth)|pass|key)=)"
-                             r"([^&;#\s]*)")
+CREDENTIAL_WORDS = "(?:[a-z0-9_]*(?:password|passwd|pwd|token|secret|apikey|api_key|auth)|pass|key)"
+CREDENTIAL_KEYS = re.compile(rf"(?i)([?&;]{CREDENTIAL_WORDS}=)([^&;#\s]*)")
 REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 LONGEST_SECRET_FILE = 4096
 
