@@ -17,10 +17,10 @@ from typing import Any
 
 import msgspec
 
+from stillwatch.agent import secrets
 from stillwatch.agent.config import Config
 from stillwatch.agent.errors import ConfigError
 
-_SECRET = re.compile(r"\$\{(env|file):([^}]+)\}")
 _MAX_FILE_BYTES = 1_000_000
 
 
@@ -161,8 +161,8 @@ def _convert_key(section: str, key: str, value: Any, sections: dict, place: Prob
         return
     if isinstance(value, str):
         try:
-            value = _expand_secrets(value)
-        except ValueError as error:
+            value = secrets.expand(value)
+        except ConfigError as error:
             complain(str(error))
             return
     try:
@@ -186,23 +186,6 @@ def _apply_override(override: str, sections: dict, problems: list[Problem]) -> N
     except tomllib.TOMLDecodeError:
         value = raw  # a bare word: --set novelty.camera=moving needs no quotes
     _convert_key(section, key, value, sections, place, problems)
-
-
-def _expand_secrets(value: str) -> str:
-    """Replace "${env:NAME}" and "${file:PATH}" by what they name, so that a password need not be in the file."""
-
-    def expand(match: re.Match) -> str:
-        kind, name = match.groups()
-        if kind == "env":
-            if name not in os.environ:
-                raise ValueError(f"environment variable {name} is not set")
-            return os.environ[name]
-        try:
-            return pathlib.Path(name).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise ValueError(f"cannot read secret file {name}: {error.strerror}") from None
-
-    return _SECRET.sub(expand, value)
 
 
 def _unknown(word: str, known: list[str], what: str) -> str:

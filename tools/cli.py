@@ -9,6 +9,7 @@ import signal
 import sys
 
 from stillwatch.agent.errors import AgentError, ConfigError
+from stillwatch.agent.secrets import scrub
 from stillwatch.agent.version import __version__
 from stillwatch.transport.errors import TransportError
 
@@ -61,13 +62,13 @@ def main(argv: list[str] | None = None) -> int:
         return args.main(args)
     except ConfigError as error:
         for problem in error.problems:
-            print(problem, file=sys.stderr)
+            print(scrub(str(problem)), file=sys.stderr)
         return error.exit_code
     except AgentError as error:
-        print(f"stillwatch: {error}", file=sys.stderr)
+        print(scrub(f"stillwatch: {error}"), file=sys.stderr)
         return error.exit_code
     except TransportError as error:
-        print(f"stillwatch: {error}", file=sys.stderr)
+        print(scrub(f"stillwatch: {error}"), file=sys.stderr)
         return 4
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("stillwatch"):

@@ -1,0 +1,141 @@
+"""Turns what the pipeline knows into messages: scores, alerts, models, clumps, exemplars, changes of state.
+
+Called by agent/pipeline.py on the pipeline thread. It must not decide anything: numbers go out as they came,
+rounded to what a reader can use.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from stillwatch.agent.clock import Clock
+from stillwatch.agent.events import EventRecord
+from stillwatch.agent.frame import Frame, Nav
+from stillwatch.agent.gate import Verdict
+from stillwatch.agent.learners import EpochReport
+from stillwatch.agent.mixture import MemoryBoundedMixture
+from stillwatch.agent.novelty import Score as NoveltyScore
+from stillwatch.agent.secrets import scrub
+from stillwatch.transport import messages as m
+
+MAX_CLUMPS_SENT = 256
+MAX_COMPONENTS_SENT = {"patches": 200, "scenes": 60}
+
+
+class Summaries:
+    """Makes messages of one run.
+
+    Parameters
+    ----------
+    headers : Headers
+        Used by the pipeline thread alone.
+    clock : Clock
+        Stamps monotonic and wall time; stream time comes with the frames.
+    """
+
+    def __init__(self, headers: m.Headers, clock: Clock):
+        self._headers = headers
+        self._clock = clock
+
+    def _head(self, kind: type[m.Message], frame: Frame | None, t_ns: int = 0) -> dict[str, Any]:
+        return self._headers.next(
+            kind, t_ns=frame.t_ns if frame else t_ns, mono_ns=self._clock.monotonic_ns(),
+            wall_ns=self._clock.wall_ns(), source_ns=frame.source_ns if frame else None,
+            frame=frame.sequence if frame else -1,
+        )  # fmt: skip
+
+    def score(self, frame: Frame, verdict: Verdict, score: NoveltyScore | None, event_id: int) -> m.Score:
+        """`score` is None for a frame that the gate refused."""
+        head = self._head(m.Score, frame)
+        if score is None:
+            return m.Score(**head, accepted=False, reason=verdict.reason, event=event_id)
+        known = not score.learning
+        return m.Score(
+            **head, value=m.finite_or_none(score.value) if known else None,
+            rarity=m.finite_or_none(score.rarity) if known else None,
+            frame_surprise=m.finite_or_none(score.frame_surprise) if known else None,
+            learning=score.learning, event=event_id,
+        )  # fmt: skip
+
+    def alert(self, frame: Frame, record: EventRecord, exemplar_id: int, thumbnail: bytes) -> m.Alert:
+        x, y = record.position if record.position is not None else (None, None)
+        boxes = np.asarray(record.boxes, np.float32).reshape(-1, 4)
+        return m.Alert(
+            **self._head(m.Alert, frame), id=record.id, alert_kind=record.kind, phase=record.phase,
+            severity=min(max(float(record.severity), 0.0), 1.0), start_frame=record.start_sequence,
+            start_t_ns=record.start_t_ns, duration_s=max(float(record.duration_s), 0.0),
+            peak=m.finite_or_none(record.peak), rarity=m.finite_or_none(record.rarity),
+            x=None if x is None else float(np.clip(x, 0.0, 1.0)), y=None if y is None else float(np.clip(y, 0.0, 1.0)),
+            boxes=boxes if len(boxes) else None, component=record.component, exemplar=exemplar_id,
+            history=np.asarray(record.history, np.float32) if len(record.history) else None,
+            nav=position(frame.nav), thumbnail=thumbnail,
+        )  # fmt: skip
+
+    def model(self, which: str, mixture: MemoryBoundedMixture, report: EpochReport) -> m.Model:
+        """The mixture of a finished epoch, its largest components first."""
+        learnt = report.patches if which == "patches" else report.scenes
+        snapshot = report.models.patches if which == "patches" else report.models.scenes
+        assert snapshot is not None
+        summary = snapshot.arrays()
+        order = np.argsort(-summary["counts"], kind="stable")[: MAX_COMPONENTS_SENT[which]]
+        rows = {name: summary[name][order] for name in ("ids", "counts", "means")}
+        full = "covariances" in summary
+        spread = summary["covariances" if full else "variances"][order]
+        events = learnt.get("events", {})
+        return m.Model(
+            **self._head(m.Model, None, 0), which=which, covariance="full" if full else "diagonal",
+            n_dims=rows["means"].shape[1], n_components=len(summary["ids"]), model_epoch=report.models.epoch,
+            activated_frame=report.models.activated_frame, free_energy=m.finite_or_none(mixture.free_energy_),
+            **rows, weights=np.asarray(snapshot.weights)[order],
+            covariances=spread if full else None, variances=None if full else spread,
+            prior_mean=summary["prior_mean"], prior_strength=float(summary["prior_strength"]),
+            prior_dof=float(summary["prior_dof"]), prior_scale=summary["prior_scale"],
+            concentration=float(summary["concentration"]), horizon=int(summary.get("horizon", 0)),
+            seconds=float(learnt.get("seconds", 0.0)), splits=int(learnt.get("splits_kept", 0)),
+            merges=int(learnt.get("merges_kept", 0)), clumps=int(learnt.get("clumps", 0)),
+            singlets=int(learnt.get("singlets", 0)),
+            born=np.asarray(events.get("born", []), np.int64), died=np.asarray(events.get("died", []), np.int64),
+        )  # fmt: skip
+
+    def exemplar(self, exemplar_id: int, sequence: int, t_ns: int, jpeg: bytes, **fields: Any) -> m.Exemplar:
+        head = self._head(m.Exemplar, None, t_ns)
+        return m.Exemplar(
+            **head, id=exemplar_id, exemplar_frame=sequence, exemplar_t_ns=t_ns, thumbnail=jpeg, **fields
+        )
+
+    def gate_changes(self, frame: Frame, verdict: Verdict) -> list[m.GateChange]:
+        """Lasting faults that began or ended with this frame, and a global change accepted as the new normal."""
+        changes = [
+            ("", event.kind, False) if event.phase == "start" else (event.kind, "", False) for event in verdict.events
+        ]
+        if verdict.scene_change:
+            changes.append(("", "", True))
+        return [
+            m.GateChange(
+                **self._head(m.GateChange, frame), state=verdict.state.value, reason=reason, previous=previous,
+                scene_change=accepted,
+            )
+            for previous, reason, accepted in changes
+        ]  # fmt: skip
+
+    def source_change(self, state: str, previous: str, detail: str, frame: Frame | None) -> m.SourceChange:
+        height, width = frame.grey.shape if frame else (0, 0)
+        return m.SourceChange(
+            **self._head(m.SourceChange, frame), state=state, previous=previous, detail=scrub(detail)[:256],
+            stream_epoch=frame.epoch if frame else 0, width=width, height=height,
+        )  # fmt: skip
+
+    def notice(self, level: str, code: str, text: str) -> m.LogNotice:
+        return m.LogNotice(**self._head(m.LogNotice, None), level=level, code=code, text=scrub(text)[:256])
+
+    def summary(self, **fields: Any) -> m.Summary:
+        return m.Summary(**self._head(m.Summary, None), **fields)
+
+
+def position(nav: Nav) -> m.Position | None:
+    """Return the wire's form of a position; None where nothing is known."""
+    known = {
+        name: m.finite_or_none(getattr(nav, name))
+        for name in ("latitude", "longitude", "depth_m", "altitude_m", "heading_deg")
+    }
+    return m.Position(**known) if any(value is not None for value in known.values()) else None

@@ -1,0 +1,164 @@
+"""A ground station: receives one agent's messages, keeps them in the layout of a run folder, prints alerts.
+
+The `ground` command, on the agent's machine or any other. One line an alert; gaps and silences are told too.
+"""
+
+import argparse
+import datetime
+import pathlib
+import signal
+import sys
+import threading
+from collections import Counter
+from typing import Any
+
+from stillwatch.agent.clock import RealClock
+from stillwatch.agent.errors import UsageError
+from stillwatch.agent.version import __version__
+from stillwatch.transport.messages import Alert, LogNotice, Message, SourceChange, Summary
+from stillwatch.transport.run_folder import RunFolder
+from stillwatch.transport.security import ClientKeys, load_client_keys
+from stillwatch.transport.subscriber import Received, Subscriber
+from stillwatch.transport.tracking import Gap
+
+SILENCE_TOLD_S = 10.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("endpoint", metavar="ENDPOINT", help="the agent's publish.endpoint, such as tcp://HOST:5570")
+    parser.add_argument("--out", metavar="DIR", help="keep what arrives here, in the layout of a run folder")
+    parser.add_argument("--agent", metavar="ID", help="accept this agent only")
+    parser.add_argument("--key", metavar="FILE", help="this station's NAME.key (stillwatch keygen)")
+    parser.add_argument("--server", metavar="FILE", help="the agent's NAME.pub")
+    parser.add_argument("--until-end", action="store_true", help="stop when the agent says that its run has ended")
+    parser.add_argument("--seconds", type=float, metavar="S", help="stop after so long")
+
+
+def main(args: argparse.Namespace) -> int:
+    if bool(args.key) != bool(args.server):
+        raise UsageError("--key and --server go together: our own key and the agent's public key")
+    keys = load_client_keys(args.key, args.server) if args.key else None
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    station = GroundStation(args.endpoint, keys=keys, agent=args.agent, out=args.out)
+    return station.listen(stop, until_end=args.until_end, seconds=args.seconds)
+
+
+class GroundStation:
+    """Receives, prints and keeps. One thread makes it and calls `listen`."""
+
+    def __init__(self, endpoint: str, *, keys: ClientKeys | None, agent: str | None, out: str | None):
+        self._clock = RealClock()
+        self._endpoint = endpoint
+        self._subscriber = Subscriber(endpoint, clock=self._clock, keys=keys, agent=agent)
+        self._folder: RunFolder | None = None
+        if out is not None:
+            self._folder = RunFolder(pathlib.Path(out), self._clock, on_state=lambda state, text: _tell(text))
+        self.received: Counter[str] = Counter()
+        self.bytes: Counter[str] = Counter()
+        self.alerts = 0
+        self._silence_told = False
+        self._end: Summary | None = None
+
+    def listen(self, stop: threading.Event, *, until_end: bool, seconds: float | None) -> int:
+        """Receive until told to stop; return the exit code."""
+        self._subscriber.open()
+        started_ns = self._clock.monotonic_ns()
+        try:
+            while not stop.is_set():
+                if seconds is not None and (self._clock.monotonic_ns() - started_ns) / 1e9 > seconds:
+                    break
+                got = self._subscriber.recv(timeout_ms=200)
+                if got is not None:
+                    self._silence_told = False
+                    self._take(got)
+                else:
+                    self._watch_silence()
+                if until_end and self._end is not None:
+                    break
+        finally:
+            self._subscriber.close()
+            self._finish()
+        return 0
+
+    def _take(self, got: Received | Gap) -> None:
+        if isinstance(got, Gap):
+            _tell(f"gap: {got.count} {got.kind} message(s) did not arrive ({got.first} to {got.last})")
+            return
+        if not self.received and self._folder is not None:
+            info = {"agent": got.message.agent, "run": got.message.run, "endpoint": self._endpoint, "role": "ground",
+                    "versions": {"stillwatch": __version__}}  # fmt: skip
+            self._folder.write_config("", "", **info)
+        self.received[got.kind] += 1
+        self.bytes[got.kind] += len(got.payload)
+        if self._folder is not None:
+            self._folder.write(got.kind, got.payload)
+        line = describe(got.message)
+        if line:
+            self.alerts += isinstance(got.message, Alert) and got.message.phase == "new"
+            print(line, flush=True)
+        if isinstance(got.message, Summary):
+            self._end = got.message
+
+    def _watch_silence(self) -> None:
+        silent_s = self._subscriber.silent_s
+        if silent_s > SILENCE_TOLD_S and not self._silence_told:
+            self._silence_told = True
+            _tell(f"silence: nothing from {self._endpoint} for {silent_s:.0f} s; still listening")
+
+    def _finish(self) -> None:
+        lost = self._subscriber.gaps
+        if self._folder is not None:
+            self._folder.finish({
+                "role": "ground", "received": dict(self.received), "bytes": dict(self.bytes), "gaps": lost,
+                "refused": self._subscriber.refused, "resyncs": self._subscriber.resyncs,
+                "reconnects": self._subscriber.reconnects, "alerts": self.alerts,
+            })  # fmt: skip
+        gaps = f", {sum(lost.values())} lost" if lost else ", no gap"
+        _tell(f"ground: {sum(self.received.values())} messages, {sum(self.bytes.values()):,} bytes{gaps}")
+
+
+def describe(message: Message) -> str:
+    """Return one line for what a person should see, or "" for what only machines read."""
+    match message:
+        case Alert():
+            return _alert_line(message)
+        case SourceChange():
+            detail = f": {message.detail}" if message.detail else ""
+            return f"{_time(message.wall_ns)}  {message.agent}  source {message.state}{detail}"
+        case LogNotice():
+            return f"{_time(message.wall_ns)}  {message.agent}  {message.level}: {message.text}"
+        case Summary():
+            return (
+                f"{_time(message.wall_ns)}  {message.agent}  run ended: {message.frames} frames, "
+                f"{message.events} events, {message.alerts} alerts"
+            )
+    return ""
+
+
+def _alert_line(alert: Alert) -> str:
+    parts: list[Any] = [_time(alert.wall_ns), alert.agent, f"{alert.phase.upper():<6}"]
+    parts.append(f"{alert.alert_kind} #{alert.id}")
+    parts.append(f"frame {alert.start_frame}")
+    if alert.rarity is not None:
+        parts.append(f"1 in {alert.rarity:,.0f}")
+    if alert.x is not None and alert.y is not None:
+        parts.append(f"at {alert.x:.2f},{alert.y:.2f}")
+    if alert.phase != "new":
+        parts.append(f"{alert.duration_s:.1f} s")
+    nav = alert.nav
+    if nav is not None and nav.latitude is not None and nav.longitude is not None:
+        parts.append(f"{nav.latitude:.5f} {nav.longitude:.5f}")
+    if nav is not None and nav.depth_m is not None:
+        parts.append(f"{nav.depth_m:.1f} m deep")
+    return "  ".join(map(str, parts))
+
+
+def _time(wall_ns: int) -> str:
+    moment = datetime.datetime.fromtimestamp(wall_ns / 1e9, tz=datetime.UTC)
+    return moment.strftime("%H:%M:%S")
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
