@@ -48,7 +48,8 @@ class SourceConfig(_Section):
     camera_size: Annotated[str, Meta(pattern=r"^([1-9][0-9]{0,4}x[1-9][0-9]{0,4})?$")] = ""  # V4L2; empty: its default
     camera_format: Annotated[str, Meta(pattern=r"^[a-z0-9]{0,16}$")] = ""  # V4L2: mjpeg, yuyv422, ...
     reconnect_cap_s: Annotated[float, Meta(ge=1.0, le=60.0)] = 5.0  # longest pause between attempts, +-20 %
-    nav_csv: str = ""  # time-stamped positions of the vehicle
+    nav_csv: str = ""  # time-stamped positions of the vehicle (agent/nav.py says which columns)
+    nav_start: str = ""  # ISO time of a file's first frame, for a nav_csv in absolute time; empty: its first row's
 
 
 class GateConfig(_Section):
@@ -169,7 +170,7 @@ class LinkConfig(_Section):
 
 
 class StorageConfig(_Section):
-    """What may be written: run folder, recording, outbox, checkpoints."""
+    """What may be written: run folder, recording, outbox, checkpoints. `max_bytes` is of each log by itself."""
 
     max_bytes: Annotated[int, Meta(ge=1_000_000, le=10**14)] = 2_000_000_000
     min_free_bytes: Annotated[int, Meta(ge=0, le=10**14)] = 200_000_000
@@ -177,6 +178,8 @@ class StorageConfig(_Section):
     checkpoint_every_s: Annotated[float, Meta(gt=0.0, le=86_400.0)] = 60.0
     checkpoints_kept: Annotated[int, Meta(ge=1, le=100)] = 3
     record_frames: Literal["packets", "jpeg", "lossless"] = "packets"
+    max_file_bytes: Annotated[int, Meta(ge=100_000, le=10**10)] = 16_000_000  # of one file of a log
+    max_file_s: Annotated[float, Meta(ge=1.0, le=86_400.0)] = 3600.0
 
 
 class LimitsConfig(_Section):

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-THUMB_WIDTH, THUMB_HEIGHT = 80, 60  # field notes 9 and 46: the size their thresholds were measured at
+THUMB_WIDTH, THUMB_HEIGHT = 80, 60  # at most; field notes 9 and 46: the size their thresholds were measured at
 CELL_PX = 10  # of the thumbnail
 BLOCK_PX = 8
-FLAT_RANGE = 2  # grey levels: decoders fill with one value, a later lossy stage moves it by one
-GREY_FILL = (125, 131)  # around 128, which decoders fill lost blocks with
+GREY_FILL = (126, 130)  # decoders fill lost blocks with 128; scaling and a later lossy stage move it by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +46,25 @@ class Measures:
 
 def measure(grey: np.ndarray, colour: np.ndarray) -> Measures:
     """Measure a frame: grey (height, width) uint8 and colour (height, width, 3) uint8 of at least 16x16."""
-    size = (min(THUMB_WIDTH, grey.shape[1]), min(THUMB_HEIGHT, grey.shape[0]))
-    small = cv2.resize(colour, size, interpolation=cv2.INTER_AREA)
-    thumb = cv2.resize(grey.astype(np.float32), size, interpolation=cv2.INTER_AREA)
+    thumb = _shrunk(grey.astype(np.float32))
+    blue, green, red = cv2.split(_shrunk(colour))
     mean = float(thumb.mean())
-    low, high = np.percentile(thumb, (5.0, 95.0))
-    spread = small.max(axis=2).astype(np.int16) - small.min(axis=2)
+    ordered = np.sort(thumb, axis=None)
+    low, high = ordered[ordered.size // 20], ordered[-1 - ordered.size // 20]
+    most, least = cv2.max(cv2.max(blue, green), red), cv2.min(cv2.min(blue, green), red)
     laplacian = cv2.Laplacian(grey, cv2.CV_16S, ksize=1)
     sharpness = cv2.norm(laplacian, cv2.NORM_L1) / grey.size / (float(thumb.std()) + 1.0)
-    return Measures(thumb, mean, float(low), float(high), float(spread.mean()), sharpness,
+    return Measures(thumb, mean, float(low), float(high), cv2.mean(most)[0] - cv2.mean(least)[0], sharpness,
                     _detail(thumb, mean), _grey_fill(grey))
+
+
+def _shrunk(image: np.ndarray) -> np.ndarray:
+    """Return the image averaged over squares of a whole number of pixels (fast), remainder cut off."""
+    height, width = image.shape[:2]
+    factor = max(1, -(-width // THUMB_WIDTH), -(-height // THUMB_HEIGHT))
+    rows, columns = height // factor, width // factor
+    whole = np.ascontiguousarray(image[: rows * factor, : columns * factor])
+    return cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA)
 
 
 def _cells(image: np.ndarray, side: int) -> np.ndarray:
@@ -73,6 +81,9 @@ def _detail(thumb: np.ndarray, mean: float) -> float:
 
 
 def _grey_fill(grey: np.ndarray) -> float:
-    blocks = _cells(grey, BLOCK_PX)
-    most, least = blocks.max(axis=(1, 3)), blocks.min(axis=(1, 3))
-    return float(((most - least <= FLAT_RANGE) & (least >= GREY_FILL[0]) & (most <= GREY_FILL[1])).mean())
+    filled = cv2.inRange(grey, GREY_FILL[0], GREY_FILL[1])
+    if cv2.countNonZero(filled) * 20 < grey.size:
+        return 0.0
+    rows, columns = max(1, grey.shape[0] // BLOCK_PX), max(1, grey.shape[1] // BLOCK_PX)
+    blocks = np.ascontiguousarray(filled[: rows * BLOCK_PX, : columns * BLOCK_PX])
+    return float((cv2.resize(blocks, (columns, rows), interpolation=cv2.INTER_AREA) == 255).mean())
