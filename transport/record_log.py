@@ -84,6 +84,8 @@ class RecordWriter:
         What could not be written since this writer was made. The log itself holds a gap record for each outage.
     sequence : int
         Number of the next record.
+    began_file : bool
+        Whether the file being written was begun by this writer, with a preamble, not continued.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class RecordWriter:
         self.lost_records = 0
         self.lost_bytes = 0
         self.written_bytes = 0
+        self.began_file = False
         self._clock = clock
         self._max_file_bytes = max_file_bytes
         self._max_file_ns = int(max_file_s * 1e9)
@@ -240,16 +243,16 @@ class RecordWriter:
         if self._size <= len(FILE_MAGIC):  # new, or a file that was never more than begun
             os.ftruncate(self._fd, 0)
             self._size = 0
-        fresh = self._size == 0
+        self.began_file = self._size == 0
         self._opened_ns = self._checked_ns = self._clock.monotonic_ns()
-        if fresh:
+        if self.began_file:
             self._put([FILE_MAGIC])
             sync_folder(self.folder)
         self._on_root_disk = os.fstat(self._fd).st_dev == os.stat("/").st_dev
         self._ever_opened = True
         if self._sync is not None:
             self._sync.watch(self._fd)
-        if fresh and self._preamble is not None:
+        if self.began_file and self._preamble is not None:
             for kind, body in self._preamble():
                 self._write(kind, body, self._clock.wall_ns())
 

@@ -27,7 +27,7 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Session(_Body):
-    """One start of the agent. `versions`, `cpu`: what the same bits depend on. `at_frame`: frames recorded before."""
+    """One start of the agent. `versions`, `cpu`: what the same bits depend on."""
 
     format: int = FORMAT
     agent: str = ""
@@ -44,11 +44,14 @@ class Session(_Body):
     wall_ns: int = 0
     mono_ns: int = 0
     resumed_from: str = ""
-    decoded: int = 0
 
 
 class Stream(_Body):
-    """A decoder was opened: all that is needed to open the same one again. `stream` counts from 0."""
+    """A decoder was opened: all that is needed to open the same one again.
+
+    `stream` counts from 0; `decoded`: frames out of all decoders before; `continues`: it was opened in an earlier
+    file, so that reading begins at its next key frame.
+    """
 
     stream: int
     codec: str
@@ -60,14 +63,11 @@ class Stream(_Body):
     time_base: tuple[int, int] = (1, 1)
     stampless: bool = False
     decoded: int = 0
-    packets: int = 0
+    continues: bool = False
 
 
 class Packet(_Body):
-    """One compressed packet of a stream, as the camera sent it; empty `data` flushes the decoder.
-
-    `decoded`: frames that came out of all streams before this packet went in.
-    """
+    """One compressed packet of a stream, as the camera sent it; empty `data` flushes the decoder."""
 
     stream: int
     data: bytes = b""
@@ -75,7 +75,15 @@ class Packet(_Body):
     dts: int | None = None
     is_key: bool = False
     is_corrupt: bool = False
-    decoded: int = 0
+    is_discard: bool = False
+
+
+class KeyFrame(_Body):
+    """A key frame came out of a decoder as number `decoded`: what a reader that begins at its packet counts from."""
+
+    stream: int
+    decoded: int
+    pts: int | None = None
 
 
 class FrameRecord(_Body):
@@ -98,6 +106,7 @@ class FrameRecord(_Body):
     pixel_format: str = ""
     pixels: int = 0
     decoded: int = -1
+    rotation: int = 0
     image: bytes = b""
     image_format: str = ""
 
@@ -163,7 +172,7 @@ class End(_Body):
 
 BODIES: dict[int, type[_Body]] = {
     32: Session, 33: Stream, 34: Packet, 35: FrameRecord, 36: Decision, 37: Drop, 38: Activation, 39: Journal,
-    40: Checkpoint, 41: End,
+    40: Checkpoint, 41: End, 42: KeyFrame,
 }  # fmt: skip
 KIND_OF: dict[type[_Body], int] = {body: kind for kind, body in BODIES.items()}
 KIND_NAMES = {1: "gap", KIND_MESSAGE: "message", 17: "config", **{k: b.__name__.lower() for k, b in BODIES.items()}}
