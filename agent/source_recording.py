@@ -4,6 +4,7 @@ Made by agent/source.py for `recording:DIR` and by tools/replay.py. It yields on
 dropped live are dropped again. It must not repair or re-stamp anything: capture passes the recorded stamps on.
 """
 
+import bisect
 import logging
 import pathlib
 from collections import deque
@@ -31,6 +32,7 @@ from stillwatch.transport.record_format import KIND_GAP, Damage, Record, log_fil
 from stillwatch.transport.run_folder import KIND_MESSAGE, RECORDING_NAME
 
 MAX_WAITING_PACKETS = 100_000
+_NEVER = 2**62
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +57,7 @@ class RecordingSource:
         try:
             options = dict(parse_qsl(query, strict_parsing=True)) if query else {}
             self._from = int(options.pop("from", 0))
-            self._to = int(options.pop("to", 2**62))
+            self._to = int(options.pop("to", _NEVER))
         except ValueError:
             raise ConfigError([f"source.uri: recording options are from=N and to=N, not {query!r}"]) from None
         if options:
@@ -85,18 +87,13 @@ class RecordingSource:
             raise SourceError(str(error)) from error
 
     def _first_record(self) -> int:
-        """Return the record to begin at: that of the last file whose frames begin before the wanted one."""
-        if self._from <= 0:
-            return 0
-        best = 0
-        for first, path in log_files(self.path, RECORDING_NAME):
-            sequence = _first_frame(path)
-            if sequence is None:
-                continue
-            if sequence >= self._from:
-                break
-            best = first
-        return best
+        """Return the record to begin at: of the last file from which the wanted frame can be decoded."""
+        files = log_files(self.path, RECORDING_NAME) if self._from > 0 else []
+        after = bisect.bisect_right(files, self._from, key=lambda item: _first_frames(item[1])[0])
+        for first, path in reversed(files[:after]):
+            if _first_frames(path)[1] <= self._from:
+                return first
+        return 0
 
     def _advance_to_session(self) -> None:
         for record, body in self._records:
@@ -188,15 +185,22 @@ class RecordingSource:
         return RawFrame(colour, body.source_ns, FrameFlag(body.flags), body.pixel_format, stamp)
 
 
-def _first_frame(path: pathlib.Path) -> int | None:
-    """Return the sequence number of the first frame record in a file."""
-    kind = r.KIND_OF[r.FrameRecord]
+def _first_frames(path: pathlib.Path) -> tuple[int, int]:
+    """Return the sequences of a file's first frame, and of the first that can be shown without earlier files."""
+    first, key, in_file = _NEVER, _NEVER, False
     for record in read_file(path, []):
-        if record.kind == kind:
-            body = r.decode_body(record)
-            assert isinstance(body, r.FrameRecord)
-            return body.sequence
-    return None
+        body = r.decode_body(record)
+        if isinstance(body, r.Packet):
+            in_file = in_file or body.is_key
+        elif isinstance(body, r.Stream) and not body.continues:
+            in_file, key = True, min(key, body.decoded)
+        elif isinstance(body, r.KeyFrame) and in_file:
+            key = min(key, body.decoded)
+        elif isinstance(body, r.FrameRecord):
+            first = min(first, body.sequence)
+            if body.image or body.decoded >= key:
+                return first, body.sequence
+    return first, _NEVER
 
 
 class _PacketDecoder:
