@@ -59,7 +59,8 @@ def bin_weights(bin_px: int, gaussian: bool) -> tuple[np.ndarray, np.ndarray]:
     return offsets, triangles * np.exp(-0.5 * (at / (2.0 * bin_px)) ** 2)
 
 
-def _read_only(array) -> np.ndarray:
+def read_only(array) -> np.ndarray:
+    """Return the array, C-contiguous and not writable: the form in which kernels take tables."""
     array = np.ascontiguousarray(array)
     array.setflags(write=False)
     return array
@@ -82,19 +83,19 @@ def make_plan(height: int, width: int, step_px: int, bin_px: int, gaussian: bool
     place_of = (bin_offsets % step_px) * (sift.ORIENTATIONS * n) + before + bin_offsets // step_px
     window_starts = (window % step_px + 1) * n + before + window // step_px
     return sift.SiftPlan(
-        rows=_read_only(rows),
-        smoothing_taps=_read_only(taps),
-        smoothing_weights=_read_only(smoothing_weights),
-        columns=_read_only(np.clip(places, 0, width - 1).ravel()),
-        inside=_read_only(inside.astype(np.float32)),
-        bin_starts=_read_only(place_of),
-        bin_offsets=_read_only(bin_offsets),
-        bin_weights=_read_only(np.stack([w for _, w in bins])),
-        window_starts=_read_only(window_starts),
-        window_offsets=_read_only(window),
-        window_weights=_read_only(window_weights),
-        shape=_read_only(np.array([len(columns), reach, len(smoothing) // 2], np.int64)),
-        mass=_read_only(np.array([weights.sum() ** 2], np.float32)),
+        rows=read_only(rows),
+        smoothing_taps=read_only(taps),
+        smoothing_weights=read_only(smoothing_weights),
+        columns=read_only(np.clip(places, 0, width - 1).ravel()),
+        inside=read_only(inside.astype(np.float32)),
+        bin_starts=read_only(place_of),
+        bin_offsets=read_only(bin_offsets),
+        bin_weights=read_only(np.stack([w for _, w in bins])),
+        window_starts=read_only(window_starts),
+        window_offsets=read_only(window),
+        window_weights=read_only(window_weights),
+        shape=read_only(np.array([len(columns), reach, len(smoothing) // 2], np.int64)),
+        mass=read_only(np.array([weights.sum() ** 2], np.float32)),
     )
 
 

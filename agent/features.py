@@ -109,6 +109,7 @@ class FeatureExtractor:
         self._encoder = self._first_encoder()
         self._warmup = WarmUp(config.encoder.warmup_frames, self.n_raw_dims, self.n_raw_frame_dims)
         self.reshape(config.source.height, config.source.width)
+        self._bytes = self._count_bytes()
 
     @property
     def ready(self) -> bool:
@@ -134,7 +135,9 @@ class FeatureExtractor:
         masked = rasterise(settings.mask, settings.mask_png, height, width)
         rows, columns = self._sift.rows, self._sift.columns
         self._fill = MaskFill(masked)
-        self._frame_descriptor = FrameDescriptor(masked, settings.colour_constancy)
+        self._frame_descriptor = FrameDescriptor(
+            masked, settings.colour_constancy, settings.contrast_threshold
+        )
         self._valid = patches_clear_of(masked, rows, columns, 4 * max(settings.bin_px))
         x, y = np.meshgrid((columns + 0.5) / width, (rows + 0.5) / height)
         self._centres = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32)
@@ -211,11 +214,14 @@ class FeatureExtractor:
         self._encoder = encoder
 
     def memory_bytes(self) -> int:
-        """Return the bytes of all arrays of this stage at the largest frame."""
-        box = self._config.source.height * self._config.source.width
-        masks = 5 * box + 17 * self.capacity_patches  # filled copies, validity, centres
-        encoders = 4 * (self.n_raw_dims * self.n_patch_dims + self.n_raw_frame_dims * self.n_frame_dims)
-        return self._sift.memory_bytes() + self._patches.nbytes + masks + encoders + self._warmup.memory_bytes()
+        """Return the bytes of all arrays of this stage at the largest frame, the most they can be."""
+        return self._bytes
+
+    def _count_bytes(self) -> int:
+        own = self._patches.nbytes + self._frame.nbytes + self._valid.nbytes + self._centres.nbytes
+        encoders = 4 * ((self.n_raw_dims + 1) * self.n_patch_dims + (self.n_raw_frame_dims + 1) * self.n_frame_dims)
+        parts = (self._sift, self._fill, self._frame_descriptor, self._warmup)
+        return own + encoders + sum(part.memory_bytes() for part in parts)
 
     def _first_encoder(self) -> Encoder | None:
         settings = self._config.encoder

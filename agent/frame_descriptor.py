@@ -6,8 +6,11 @@ Called by agent/features.py. It must not reduce or remember descriptors, nor see
 import cv2
 import numpy as np
 
+from stillwatch.agent.hog import CellHog
+
 LEVELS = (1, 2, 4)  # regions along each side: 21 in all (Lazebnik, Schmid and Ponce 2006)
 COLOUR_LEVELS = (1, 2)
+CELL_PX, CELL_DIMS, COLOUR_DIMS = 8, 31, 9
 COLOUR_SIDE_PX = 96  # colour moments do not need more: the longer side of the picture that they are taken of
 
 
@@ -36,43 +39,68 @@ def grey_world(bgr: np.ndarray, visible: np.ndarray) -> np.ndarray:
     return np.clip(np.expm1(log + (means.mean() - means)), 0, 255).round().astype(np.uint8)
 
 
+def pooling_matrix(visible: np.ndarray, regions: list[tuple[slice, slice]]) -> np.ndarray:
+    """Return (n_regions, n_cells) float32 whose rows average the visible cells of each region; zeros where none is."""
+    rows = []
+    for region in regions:
+        inside = np.zeros(visible.shape, np.float32)
+        inside[region] = visible[region]
+        rows.append(inside.ravel() / max(inside.sum(), 1.0))
+    return np.stack(rows)
+
+
 class FrameDescriptor:
     """Computes the raw descriptor of one frame into a buffer of its own.
 
     Parameters
     ----------
+    masked : ndarray of shape (height, width), bool
+        Its shape is that of the frames. Cells with a masked pixel count in no region.
     colour_constancy : bool
         Remove the water's colour cast before colour is measured.
+    contrast : float
+        See CellHog.
 
     Attributes
     ----------
     out : ndarray of shape (n_dims,), float32
+        Mean of Felzenszwalb's 31 values in each of 21 regions, then 9 colour moments in each of 5.
     """
 
-    n_dims = 9 * sum(level * level for level in COLOUR_LEVELS)
+    n_regions, n_colour_regions = sum(n * n for n in LEVELS), sum(n * n for n in COLOUR_LEVELS)
+    n_dims = CELL_DIMS * n_regions + COLOUR_DIMS * n_colour_regions
 
-    def __init__(self, masked: np.ndarray, colour_constancy: bool):
+    def __init__(self, masked: np.ndarray, colour_constancy: bool, contrast: float):
+        height, width = masked.shape
         self._constancy = colour_constancy
         self.out = np.zeros(self.n_dims, np.float32)
-        self.reshape(masked)
-
-    def reshape(self, masked: np.ndarray) -> None:
-        """Plan for frames of another shape: that of `masked`, bool (height, width)."""
-        height, width = masked.shape
+        self._pooled = self.out[: CELL_DIMS * self.n_regions].reshape(self.n_regions, CELL_DIMS)
+        self._moments = self.out[CELL_DIMS * self.n_regions :].reshape(self.n_colour_regions, COLOUR_DIMS)
+        self._hog = CellHog(height, width, CELL_PX, contrast)
+        rows, columns = self._hog.grid_shape
+        visible = np.zeros((rows, columns), np.bool_)
+        for r, c in np.ndindex(rows, columns):
+            visible[r, c] = not masked[r * CELL_PX : (r + 1) * CELL_PX, c * CELL_PX : (c + 1) * CELL_PX].any()
+        self._pooling = pooling_matrix(visible, pyramid_regions(rows, columns, LEVELS))
         scale = min(1.0, COLOUR_SIDE_PX / max(height, width))
         self._size = (max(1, round(width * scale)), max(1, round(height * scale)))
         self._visible = cv2.resize(masked.astype(np.float32), self._size, interpolation=cv2.INTER_AREA) == 0
-        self._regions = pyramid_regions(self._size[1], self._size[0], COLOUR_LEVELS)
+        self._colour_regions = pyramid_regions(self._size[1], self._size[0], COLOUR_LEVELS)
 
     def compute(self, grey: np.ndarray, colour: np.ndarray) -> np.ndarray:
         """Describe a frame; grey (height, width) and BGR (height, width, 3) uint8. Returns `out`."""
-        small = cv2.resize(colour, self._size, interpolation=cv2.INTER_AREA).reshape(self._size[1], self._size[0], 3)
+        np.matmul(self._pooling, self._hog.compute(grey), out=self._pooled)
+        small = cv2.resize(colour, self._size, interpolation=cv2.INTER_AREA)
         if self._constancy:
             small = grey_world(small, self._visible)
         lab = cv2.cvtColor(small.astype(np.float32) / 255, cv2.COLOR_BGR2LAB) / 100
-        for number, (rows, columns) in enumerate(self._regions):
-            self.out[9 * number : 9 * number + 9] = colour_moments(lab[rows, columns], self._visible[rows, columns])
+        for number, region in enumerate(self._colour_regions):
+            self._moments[number] = colour_moments(lab[region], self._visible[region])
         return self.out
+
+    def memory_bytes(self) -> int:
+        """Return the bytes of all buffers and tables at this frame shape."""
+        return self.out.nbytes + self._hog.memory_bytes() + self._pooling.nbytes + self._visible.nbytes
 
 
 def colour_moments(lab: np.ndarray, visible: np.ndarray) -> np.ndarray:

@@ -148,6 +148,22 @@ def phase_row(y, height, plan, workspace):
         out[j] = row[plan.columns[j]]
 
 
+@reduction_kernel("float32(float32, float32)")
+def octant_angle(dx, dy):
+    """Return the angle of (dx, dy) in units of 45 degrees, [0, 8]; 0 for the zero vector.
+
+    A polynomial in min/max of the sides, folded into the octant: no branch and no arctan2, so that callers
+    vectorise. Error at most 1.1e-4 (0.005 degrees).
+    """
+    ax, ay = abs(dx), abs(dy)
+    t = min(ax, ay) / (max(ax, ay) + TINY)
+    s = t * t
+    a = t * (A1 + s * (A3 + s * (A5 + s * A7)))
+    a = TWO - a if ay > ax else a
+    a = FOUR - a if dx < ZERO else a
+    return EIGHT - a if dy < ZERO else a
+
+
 @reduction_kernel([(read_vector(f4),) * 5 + (vector(f4),)])
 def orientation_planes(left, right, above, below, inside, out):
     """Spread each pixel's gradient magnitude over its two nearest of 8 orientations, linearly.
@@ -163,7 +179,6 @@ def orientation_planes(left, right, above, below, inside, out):
 
     Notes
     -----
-    The angle is a polynomial in min/max of the gradient's sides, folded into the octant; no branch, no arctan2.
     The weight of orientation k is max(0, 1 - |angle - k|), which is linear interpolation (Lowe 2004, 6.1).
     """
     n = left.shape[0]
@@ -172,14 +187,8 @@ def orientation_planes(left, right, above, below, inside, out):
     for j in range(n):
         dx = right[j] - left[j]
         dy = above[j] - below[j]
-        ax, ay = abs(dx), abs(dy)
         m = math.sqrt(dx * dx + dy * dy) * inside[j]
-        t = min(ax, ay) / (max(ax, ay) + TINY)
-        s = t * t
-        a = t * (A1 + s * (A3 + s * (A5 + s * A7)))
-        a = TWO - a if ay > ax else a
-        a = FOUR - a if dx < ZERO else a
-        a = EIGHT - a if dy < ZERO else a
+        a = octant_angle(dx, dy)
         o0[j] = m * max(ZERO, ONE - min(a, EIGHT - a))
         o1[j] = m * max(ZERO, ONE - abs(a - ONE))
         o2[j] = m * max(ZERO, ONE - abs(a - TWO))
