@@ -49,7 +49,7 @@ class ClassRule:
 
 
 RULES = {
-    "alert": ClassRule(100.0, is_urgent=True),
+    "alert": ClassRule(100.0, max_queue=4096, repeat_slots=1, is_urgent=True),
     "ack": ClassRule(50.0, ttl_s=120.0, max_queue=64, newest_first=True, repeat_slots=0),
     "model": ClassRule(10.0, ttl_s=3600.0, max_queue=2000),
     "component": ClassRule(10.0, ttl_s=3600.0, max_queue=200),
@@ -70,6 +70,7 @@ class Item:
     record: bytes
     value: float = 1.0
     ttl_s: float | None = None  # None: the class's
+    ends_frame: bool = False  # encoded without its length: nothing may follow it
 
 
 @dataclass(slots=True)
@@ -206,6 +207,8 @@ class Scheduler:
             records.append(entry.item.record)
             used += len(entry.item.record)
             self._note_sent(entry, now_ns)
+            if entry.item.ends_frame:
+                break
         return self._codec.frame(records, from_ground=self._from_ground) if records else None
 
     def _best(self, now_ns: int, urgent_room: int, ordinary_room: int) -> _Entry | None:

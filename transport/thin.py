@@ -60,6 +60,7 @@ class RecordType(enum.IntEnum):
     STREAM_ACK = 6
     PACKET_ACK = 7
     HEARTBEAT = 8
+    COMPONENT_ACK = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,15 @@ class PacketAck:
 
 
 @dataclass(frozen=True, slots=True)
+class ComponentAck:
+    """The stages of one component's code that arrived, bit k of `stages` (8 bits) for stage k."""
+
+    component: int
+    revision: int
+    stages: int
+
+
+@dataclass(frozen=True, slots=True)
 class ThinHeartbeat:
     """How the agent is, when there is nothing else to say."""
 
@@ -172,7 +182,7 @@ class ThinHeartbeat:
     depth_m: float = math.nan
 
 
-Record = ThinAlert | Fragment | Packet | ComponentPart | AlertAck | StreamAck | PacketAck | ThinHeartbeat
+Record = ThinAlert | Fragment | Packet | ComponentPart | AlertAck | StreamAck | PacketAck | ComponentAck | ThinHeartbeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +265,8 @@ def encode_record(record: Record, *, rest: bool = False) -> bytes:
             bits.write(pieces, 16)
         case PacketAck(newest, earlier):
             _write(bits, (RecordType.PACKET_ACK, 4), (newest, 12), (earlier, 16))
+        case ComponentAck(component, revision, stages):
+            _write(bits, (RecordType.COMPONENT_ACK, 4), (revision, 4), (component, 16), (stages, 8))
         case _:
             raise EncodeError(f"{type(record).__name__} is no record of a thin link")
     if not isinstance(record, Fragment | Packet | ComponentPart):
@@ -277,6 +289,15 @@ def number_alert(stored: bytes, incarnation: int, delivery: int) -> bytes:
     bits = BitWriter()
     _write(bits, (RecordType.ALERT, 4), (incarnation, 12), (delivery, 24))
     return bits.to_bytes() + stored
+
+
+def decode_alert_record(record: bytes) -> ThinAlert:
+    """Return the alert of a record as it is kept in logs; DecodeError where it is none."""
+    if len(record) != ALERT_BYTES or record[0] >> 4 != RecordType.ALERT:
+        raise DecodeError(f"{len(record)} bytes are no alert record of {ALERT_BYTES}")
+    alert = _decode_fixed(RecordType.ALERT, record)
+    assert isinstance(alert, ThinAlert)
+    return alert
 
 
 def strip_alert(alert: ThinAlert) -> bytes:
@@ -338,7 +359,7 @@ def _write_heartbeat(bits: BitWriter, beat: ThinHeartbeat) -> None:
 
 _FIXED_BYTES = {
     RecordType.ALERT: ALERT_BYTES, RecordType.ALERT_ACK: 7, RecordType.STREAM_ACK: 7, RecordType.PACKET_ACK: 4,
-    RecordType.HEARTBEAT: 20,
+    RecordType.COMPONENT_ACK: 4, RecordType.HEARTBEAT: 20,
 }  # fmt: skip
 
 
@@ -373,6 +394,9 @@ def _decode_fixed(kind: RecordType, data: bytes) -> Record:
             record = AlertAck(bits.read(12), bits.read(24), bits.read(16))
         case RecordType.PACKET_ACK:
             record = PacketAck(bits.read(12), bits.read(16))
+        case RecordType.COMPONENT_ACK:
+            revision, component = bits.read(4), bits.read(16)
+            record = ComponentAck(component, revision, bits.read(8))
         case _:
             is_complete = bool(bits.read(1))
             _expect_zero(bits, 3)
