@@ -15,6 +15,8 @@ class Clock(Protocol):
 
     def wall_ns(self) -> int: ...
 
+    def thread_cpu_s(self) -> float: ...
+
     def sleep(self, seconds: float) -> None: ...
 
 
@@ -26,6 +28,10 @@ class RealClock:
 
     def wall_ns(self) -> int:
         return time.time_ns()
+
+    def thread_cpu_s(self) -> float:
+        """CPU seconds of the calling thread: what a piece of work cost, whatever else the machine did."""
+        return time.thread_time()
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -43,6 +49,9 @@ class VirtualClock:
 
     def wall_ns(self) -> int:
         return self._wall_ns
+
+    def thread_cpu_s(self) -> float:
+        return 0.0
 
     def sleep(self, seconds: float) -> None:
         self.advance_ns(int(seconds * 1e9))

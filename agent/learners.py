@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stillwatch.agent.clock import Clock
 from stillwatch.agent.config import Config, MixtureConfig
 from stillwatch.agent.epoch_buffer import PAYLOAD_HEADER, EpochBuffer, pack_payload, unpack_payload
 from stillwatch.agent.errors import SnapshotError
@@ -20,7 +21,7 @@ from stillwatch.agent.mixture import MemoryBoundedMixture
 from stillwatch.agent.mixture_predictive import StudentMixture
 
 MAX_EPOCH_FRAMES = 128  # bounds the thumbnails that wait for the learner
-GROWING_EPOCHS = 4  # the first epochs are short, each twice the one before: a first model soon
+SHORT_SCENE_EPOCHS = 4  # scenes and exemplars have one sample a frame: learn early from the little there is
 
 
 class Models(NamedTuple):
@@ -34,10 +35,12 @@ class Models(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EpochReport:
-    """What one epoch did, for summaries. `seconds` is of this machine; all else is the same in a replay."""
+    """What one epoch did, for summaries. `seconds` (CPU) is of this machine; all else is the same in a replay."""
 
     models: Models
     learner_hash: str
+    t_ns: int  # stream time of the last frame learnt
+    seconds: dict[str, float]
     n_patches: int
     n_frames: int
     patches: dict[str, Any]
@@ -61,13 +64,16 @@ class Learners:
     Parameters
     ----------
     config : Config
+    clock : Clock
+        Tells what an epoch cost, for the summary; decides nothing.
     n_patch_dims : int
         Width of the rows given to `offer`, position included.
     n_frame_dims : int
     """
 
-    def __init__(self, config: Config, *, n_patch_dims: int, n_frame_dims: int):
+    def __init__(self, config: Config, clock: Clock, *, n_patch_dims: int, n_frame_dims: int):
         self._config = config.learning
+        self._clock = clock
         seed = config.agent.seed
         self.patches = _mixture(config.patches, n_patch_dims, "diagonal", seed)
         self.scenes = _mixture(config.scenes, n_frame_dims, "full", seed + 1)
@@ -92,6 +98,8 @@ class Learners:
         self._announced_exemplars: set[int] = set()
         self._jobs: queue.Queue = queue.Queue(maxsize=1)
         self._learnt = (0, 0)  # patches and frames of the last epoch learnt
+        self._learnt_t_ns = self._last_t_ns = 0
+        self._seconds = {"patches": 0.0, "scenes": 0.0, "exemplars": 0.0}
         self._done = threading.Event()
         self._done.set()
         self._failure: BaseException | None = None
@@ -126,6 +134,7 @@ class Learners:
         """
         index = self.n_offered
         self.n_offered += 1
+        self._last_t_ns = t_ns
         if self._filling.full:
             self.n_skipped += 1
         else:
@@ -133,6 +142,22 @@ class Learners:
             self._filling.add(rows[chosen], frame, pack_payload(sequence, t_ns, jpeg))
         if self._activation_frame < 0 and self._epoch_is_over():
             self._submit()
+
+    def end_epoch(self) -> int:
+        """Learn now what has been collected, as if the epoch were full; return how many patches that is.
+
+        Zero where nothing was collected, or while another epoch is being learnt.
+        """
+        n_patches = self._filling.n_patches
+        if self._activation_frame >= 0 or n_patches == 0:
+            return 0
+        self._submit()
+        return n_patches
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no epoch is being learnt or waits for its activation frame."""
+        return self._activation_frame < 0
 
     def finish(self) -> EpochReport | None:
         """End of the stream: make the epoch that was being learnt active, if there is one.
@@ -157,21 +182,20 @@ class Learners:
         self._worker.join(timeout=10.0)
 
     def _sample(self, index: int, candidates: np.ndarray) -> np.ndarray:
-        """Choose this frame's patches: the configured share, less where an epoch would end before it may."""
-        least_frames = self._config.activation_delay_frames + 1
-        most = len(self._filling.patches) // least_frames
-        n_chosen = min(int(np.ceil(self.share * len(candidates))), max(most, 1), len(candidates))
+        """Choose this frame's patches: the configured share, less where the buffer would fill too early."""
+        most = max(len(self._filling.patches) // self._config.epoch_frames, 1)
+        n_chosen = min(int(np.ceil(self.share * len(candidates))), most, len(candidates))
         rng = np.random.default_rng([self._seed, index])  # of the frame alone, so that a restart needs no rng state
         return np.sort(rng.choice(candidates, n_chosen, replace=False, shuffle=False))
 
     def _epoch_is_over(self) -> bool:
-        limit = self._config.first_epoch_frames << min(self.epoch, GROWING_EPOCHS)
-        grown = self.epoch >= GROWING_EPOCHS
-        return self._filling.full or (not grown and self._filling.n_frames >= limit)
+        growing = self._config.first_epoch_frames << min(self.epoch, 16)
+        return self._filling.full or self._filling.n_frames >= min(growing, self._config.epoch_frames)
 
     def _submit(self) -> None:
         self._filling, self._learning = self._learning, self._filling
         self._activation_frame = self.n_offered + self._config.activation_delay_frames
+        self._learnt_t_ns = self._last_t_ns
         self._done.clear()
         self._jobs.put(self.epoch)
         self.epoch += 1
@@ -180,9 +204,17 @@ class Learners:
         changed, removed = self._exemplar_changes()
         assert self.models is not None
         return EpochReport(
-            self.models, self.learner_hash(), *self._learnt,
+            self.models, self.learner_hash(), self._learnt_t_ns, dict(self._seconds), *self._learnt,
             dict(self.patches.report_), dict(self.scenes.report_), changed, removed, float(self.exemplars.utility_),
         )  # fmt: skip
+
+    def report_all(self) -> EpochReport | None:
+        """Return the last report again, every exemplar in it; None before the first model."""
+        self.wait()
+        if self.models is None:
+            return None
+        self._announced_exemplars = set()
+        return self._report()
 
     def _exemplar_changes(self) -> tuple[list[tuple[int, int, int, bytes]], list[int]]:
         held = [int(i) for i in self.exemplars.exemplar_ids_]
@@ -207,15 +239,20 @@ class Learners:
                 self._done.set()
 
     def _learn(self, buffer: EpochBuffer, epoch: int) -> None:
+        marks = [self._clock.thread_cpu_s()]
         self.patches.partial_fit(buffer.patches[: buffer.n_patches])
         self.patches.flush()
+        marks.append(self._clock.thread_cpu_s())
         frames = buffer.frames[: buffer.n_frames]
         self.scenes.partial_fit(frames)
-        if epoch < GROWING_EPOCHS:
+        if epoch < SHORT_SCENE_EPOCHS:
             self.scenes.flush()
+        marks.append(self._clock.thread_cpu_s())
         self.exemplars.partial_fit(frames, buffer.payloads())
-        if epoch < GROWING_EPOCHS:
+        if epoch < SHORT_SCENE_EPOCHS:
             self.exemplars.flush()
+        marks.append(self._clock.thread_cpu_s())
+        self._seconds = dict(zip(self._seconds, np.diff(marks).tolist(), strict=True))
         self._learnt = (buffer.n_patches, buffer.n_frames)
         buffer.clear()
 
@@ -242,9 +279,9 @@ class Learners:
         state["share"] = np.array(self.share)
         state["announced"] = np.array(sorted(self._announced_exemplars), np.int64)
         if self.models is not None:
-            state.update(with_prefix("active_patches", self.models.patches.arrays()))
+            state.update(with_prefix("active_patches", self.models.patches.summary))
             if self.models.scenes is not None:
-                state.update(with_prefix("active_scenes", self.models.scenes.arrays()))
+                state.update(with_prefix("active_scenes", self.models.scenes.summary))
         return state
 
     def restore(self, state: State) -> None:

@@ -5,17 +5,17 @@ replayed, the same frames, config, seed and journal give the same bits.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from stillwatch.agent.clock import Clock
 from stillwatch.agent.config import Config
-from stillwatch.agent.errors import SnapshotError
+from stillwatch.agent.errors import SnapshotError, UsageError
 from stillwatch.agent.events import EventLife, EventRecord
 from stillwatch.agent.features import FeatureExtractor, Features
-from stillwatch.agent.frame import Frame
+from stillwatch.agent.frame import Frame, Nav
 from stillwatch.agent.gate import Gate, Verdict
 from stillwatch.agent.hashing import State, with_prefix, without_prefix
 from stillwatch.agent.learners import EpochReport, Learners
@@ -24,6 +24,9 @@ from stillwatch.agent.source_state import SourceState
 from stillwatch.agent.summaries import Summaries
 from stillwatch.agent.thumbnail import jpeg_thumbnail
 from stillwatch.transport.messages import Headers, Message
+
+MAX_LABELS = 256
+MAX_LABEL_CHARS = 64
 
 
 class Sink(Protocol):
@@ -68,7 +71,7 @@ class Pipeline:
             n_frame_dims=self.features.n_frame_dims,
         )  # fmt: skip
         self.learners = Learners(
-            config, n_patch_dims=self.novelty.n_row_dims, n_frame_dims=self.features.n_frame_dims
+            config, clock, n_patch_dims=self.novelty.n_row_dims, n_frame_dims=self.features.n_frame_dims
         )
         self.events = EventLife(config.events)
         self._shape = (height, width)
@@ -78,22 +81,28 @@ class Pipeline:
         self.alerts = 0
         self.last_frame: Frame | None = None
         self.gate_state = SourceState.LIVE
-        self.labels: dict[tuple[str, int], str] = {}
+        self.nav: Nav | None = None  # from the control socket: overrides what the source knows
+        self.model_hash = ""
+        self.labels: dict[str, str] = {}
 
     def step(self, frame: Frame) -> Step:
         """Take one frame through every stage. Order is the data flow."""
         if frame.grey.shape != self._shape:
             self._reshape(frame)
+        if self.nav is not None:
+            frame = replace(frame, nav=self.nav)
         verdict = self.gate.judge(frame)
         self._count(frame, verdict)
-        score, activation = None, None
+        score, features, activation = None, None, None
         if verdict.accepted:
             activation = self.learners.activate()
             features = self.features.extract(frame)
+            self.novelty.observe(frame)
+            self.gate.moving = self.novelty.moving
             score = self.novelty.score(frame, features, self.learners.models)
         records = self.events.update(frame, score, verdict, self.learners.models)
-        if verdict.accepted and score is not None:
-            self.novelty.update(score, in_event=self.events.is_open)
+        if score is not None and features is not None:
+            self.novelty.settle(in_event=self.events.active)
             self._learn(frame, features)
         self._publish(frame, verdict, score, records, activation)
         return Step(frame, verdict, score, records, activation)
@@ -130,13 +139,14 @@ class Pipeline:
             self.refused[verdict.reason] += 1
 
     def _learn(self, frame: Frame, features: Features) -> None:
+        """Hand the frame to those who learn: first the encoder and the camera's kind, then the learners."""
         if not features.ready:
             self.features.observe(features)
-            return
-        exemplars = self.config.exemplars
-        jpeg = jpeg_thumbnail(frame.colour, exemplars.thumbnail_px, exemplars.thumbnail_bytes)
-        rows = self.novelty.rows(features)
-        self.learners.offer(frame.sequence, frame.t_ns, rows, features.valid, features.frame, jpeg)
+        elif self.novelty.decided:
+            exemplars = self.config.exemplars
+            jpeg = jpeg_thumbnail(frame.colour, exemplars.thumbnail_px, exemplars.thumbnail_bytes)
+            rows = self.novelty.augment(frame, features)
+            self.learners.offer(frame.sequence, frame.t_ns, rows, features.valid, features.frame, jpeg)
 
     # -- messages --------------------------------------------------------------------------------------------
 
@@ -161,7 +171,34 @@ class Pipeline:
             self.alerts += 1
         self._sink.send(self.summaries.alert(frame, record, -1, thumbnail))
 
+    def publish_all(self) -> int:
+        """Publish models and exemplars again, for a ground station that asks; return how many messages."""
+        report = self.learners.report_all()
+        if report is None:
+            return 0
+        self._publish_epoch(report)
+        return 1 + (report.models.scenes is not None) + len(report.changed_exemplars)
+
+    def label(self, which: str, component: int, name: str) -> None:
+        """Give a component a name that people use; an empty one takes it away. It changes no model."""
+        known = self.learners.models
+        snapshot = None if known is None else known.patches if which == "patches" else known.scenes
+        if snapshot is None or component not in snapshot.ids:
+            raise UsageError(f"{which} has no component {component}")
+        key = f"{which}/{component}"
+        self.labels.pop(key, None)
+        if name:
+            self.labels[key] = name[:MAX_LABEL_CHARS]
+            while len(self.labels) > MAX_LABELS:
+                del self.labels[next(iter(self.labels))]
+
+    @property
+    def progress(self) -> float:
+        """How far the start-up has come: 0 at the first frame, 1 once frames are scored."""
+        return self.novelty.progress
+
     def _publish_epoch(self, report: EpochReport) -> None:
+        self.model_hash = report.learner_hash
         self._sink.send(self.summaries.model("patches", self.learners.patches, report))
         if report.models.scenes is not None:
             self._sink.send(self.summaries.model("scenes", self.learners.scenes, report))
@@ -178,6 +215,7 @@ class Pipeline:
             state.update(with_prefix(name, stage.state()))
         state["pipeline.counts"] = np.array([self.frames, self.accepted, self.alerts], np.int64)
         state["pipeline.shape"] = np.array(self._shape, np.int64)
+        state["pipeline.labels"] = np.array([f"{key}={name}" for key, name in self.labels.items()], np.str_)
         state["pipeline.refused_reasons"] = np.array(sorted(self.refused), np.str_)
         state["pipeline.refused_counts"] = np.array([self.refused[r] for r in sorted(self.refused)], np.int64)
         return state
@@ -207,6 +245,8 @@ class Pipeline:
             stage.restore(without_prefix(name, state))
         self.frames, self.accepted, self.alerts = (int(n) for n in state["pipeline.counts"])
         reasons, counts = state["pipeline.refused_reasons"], state["pipeline.refused_counts"]
+        self.labels = dict(str(entry).split("=", 1) for entry in state["pipeline.labels"])
+        self.model_hash = self.learners.learner_hash() if self.learners.models else ""
         self.refused = Counter({str(r): int(n) for r, n in zip(reasons, counts, strict=True)})
 
     def learner_hash(self) -> str:

@@ -14,11 +14,11 @@ from stillwatch.agent.frame import Frame, Nav
 from stillwatch.agent.gate import Verdict
 from stillwatch.agent.learners import EpochReport
 from stillwatch.agent.mixture import MemoryBoundedMixture
+from stillwatch.agent.model_summary import model_fields
 from stillwatch.agent.novelty import Score as NoveltyScore
 from stillwatch.agent.secrets import scrub
 from stillwatch.transport import messages as m
 
-MAX_CLUMPS_SENT = 256
 MAX_COMPONENTS_SENT = {"patches": 200, "scenes": 60}
 
 
@@ -76,25 +76,16 @@ class Summaries:
         learnt = report.patches if which == "patches" else report.scenes
         snapshot = report.models.patches if which == "patches" else report.models.scenes
         assert snapshot is not None
-        summary = snapshot.arrays()
-        order = np.argsort(-summary["counts"], kind="stable")[: MAX_COMPONENTS_SENT[which]]
-        rows = {name: summary[name][order] for name in ("ids", "counts", "means")}
-        full = "covariances" in summary
-        spread = summary["covariances" if full else "variances"][order]
-        events = learnt.get("events", {})
+        n_seen = max(mixture.n_seen_, 1)
         return m.Model(
-            **self._head(m.Model, None, 0), which=which, covariance="full" if full else "diagonal",
-            n_dims=rows["means"].shape[1], n_components=len(summary["ids"]), model_epoch=report.models.epoch,
-            activated_frame=report.models.activated_frame, free_energy=m.finite_or_none(mixture.free_energy_),
-            **rows, weights=np.asarray(snapshot.weights)[order],
-            covariances=spread if full else None, variances=None if full else spread,
-            prior_mean=summary["prior_mean"], prior_strength=float(summary["prior_strength"]),
-            prior_dof=float(summary["prior_dof"]), prior_scale=summary["prior_scale"],
-            concentration=float(summary["concentration"]), horizon=int(summary.get("horizon", 0)),
-            seconds=float(learnt.get("seconds", 0.0)), splits=int(learnt.get("splits_kept", 0)),
-            merges=int(learnt.get("merges_kept", 0)), clumps=int(learnt.get("clumps", 0)),
-            singlets=int(learnt.get("singlets", 0)),
-            born=np.asarray(events.get("born", []), np.int64), died=np.asarray(events.get("died", []), np.int64),
+            **self._head(m.Model, None, report.t_ns), which=which, model_epoch=report.models.epoch,
+            activated_frame=report.models.activated_frame, n_components=snapshot.n_components,
+            **model_fields(snapshot, MAX_COMPONENTS_SENT[which]), horizon=mixture.horizon,
+            free_energy=m.finite_or_none(mixture.free_energy_ / n_seen),
+            splits=learnt.get("splits_kept", 0), merges=learnt.get("merges_kept", 0),
+            clumps=learnt.get("clumps", 0), singlets=learnt.get("singlets", 0), seconds=report.seconds[which],
+            born=np.array([who for who, _ in learnt.get("births", [])], np.int64),
+            died=np.array([who for who, _ in learnt.get("deaths", [])], np.int64),
         )  # fmt: skip
 
     def exemplar(self, exemplar_id: int, sequence: int, t_ns: int, jpeg: bytes, **fields: Any) -> m.Exemplar:

@@ -6,7 +6,6 @@ The `ground` command, on the agent's machine or any other. One line an alert; ga
 import argparse
 import datetime
 import pathlib
-import signal
 import sys
 import threading
 from collections import Counter
@@ -15,6 +14,7 @@ from typing import Any
 from stillwatch.agent.clock import RealClock
 from stillwatch.agent.errors import UsageError
 from stillwatch.agent.version import __version__
+from stillwatch.tools.signals import stop_on_signals
 from stillwatch.transport.messages import Alert, LogNotice, Message, SourceChange, Summary
 from stillwatch.transport.run_folder import RunFolder
 from stillwatch.transport.security import ClientKeys, load_client_keys
@@ -39,8 +39,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("--key and --server go together: our own key and the agent's public key")
     keys = load_client_keys(args.key, args.server) if args.key else None
     stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    stop_on_signals(stop)
     station = GroundStation(args.endpoint, keys=keys, agent=args.agent, out=args.out)
     return station.listen(stop, until_end=args.until_end, seconds=args.seconds)
 
@@ -64,6 +63,7 @@ class GroundStation:
     def listen(self, stop: threading.Event, *, until_end: bool, seconds: float | None) -> int:
         """Receive until told to stop; return the exit code."""
         self._subscriber.open()
+        _tell(f"listening to {self._endpoint}")
         started_ns = self._clock.monotonic_ns()
         try:
             while not stop.is_set():

@@ -1,51 +1,98 @@
 """Runs the agent on one source until it ends or is told to stop.
 
-The `run` command. All it does is turn arguments into a Config and exit codes into words; agent/app.py does the work.
+The `run` command. It turns arguments into a Config and a result into words; agent/app.py does the work.
 """
 
 import argparse
+import datetime
 import logging
 import pathlib
 import sys
 
-from stillwatch.agent.app import run_agent
+from stillwatch.agent.app import RunOptions, RunResult, run_agent
+from stillwatch.agent.config import Config
 from stillwatch.agent.config_reader import load_config
 from stillwatch.agent.secrets import hide_command_line, register_uri, scrub_handlers
+from stillwatch.tools.progress import ProgressLine
+from stillwatch.tools.signals import stop_on_signals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", nargs="?", metavar="CONFIG", help="TOML file (default: the embedded demo settings)")
-    parser.add_argument("--source", metavar="URI", help="file, image, folder, rtsp://…, v4l2:/dev/…, synthetic:NAME")
+    add_config_arguments(parser)
     parser.add_argument("--out", metavar="DIR", help="run folder (default: runs/ and the start time)")
     parser.add_argument("--record", metavar="DIR", help="also record frames and decisions, for replay")
-    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override section.key=value")
     parser.add_argument("--fresh", action="store_true", help="start anew: ignore the run folder's checkpoints")
-    parser.add_argument("--progress", action="store_true", help="show progress even where output is no terminal")
     parser.add_argument("-v", "--verbose", action="store_true", help="more log lines on stderr")
 
 
+def add_config_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what every command has that runs an agent on a source."""
+    parser.add_argument("config", nargs="?", metavar="CONFIG", help="TOML file (default: the embedded demo's settings)")
+    parser.add_argument("--source", metavar="URI", help="file, image, folder, rtsp://…, v4l2:/dev/…, synthetic:NAME")
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override section.key=value")
+
+
 def main(args: argparse.Namespace) -> int:
-    if args.source is not None:
-        register_uri(args.source)
-    logging.basicConfig(
-        level=logging.INFO if args.verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )  # fmt: skip
-    scrub_handlers()
+    set_up_logging(args.verbose)
+    config = config_from(args)
+    line = ProgressLine(enabled=sys.stderr.isatty())
+    options = RunOptions(
+        out=pathlib.Path(args.out) if args.out else default_folder(),
+        record=pathlib.Path(args.record) if args.record else None,
+        fresh=args.fresh,
+        on_progress=line.update,
+    )
+    stop_on_signals(options.stop)
+    try:
+        result = run_agent(config, options)
+    finally:
+        line.clear()
+    tell_result(result)
+    return result.exit_code
+
+
+def config_from(args: argparse.Namespace) -> Config:
+    """Return the config of the arguments, with every secret in it known to the scrubber before anything is said."""
     overrides = list(args.set)
     if args.source is not None:
-        overrides.append(f"source.uri={_quoted(args.source)}")
+        register_uri(args.source)
+        escaped = args.source.replace("\\", "\\\\").replace('"', '\\"')
+        overrides.append(f'source.uri="{escaped}"')
     config = load_config(args.config, overrides)
     register_uri(config.source.uri)
     hide_command_line()
-    return run_agent(
-        config, out=pathlib.Path(args.out) if args.out else None,
-        record=pathlib.Path(args.record) if args.record else None, fresh=args.fresh,
-        show_progress=args.progress or sys.stderr.isatty(),
+    return config
+
+
+def set_up_logging(verbose: bool) -> None:
+    """Log to stderr, without secrets."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
     )  # fmt: skip
+    scrub_handlers()
 
 
-def _quoted(text: str) -> str:
-    """Return text as a TOML string, so that a URI is never read as a number or a table."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+def default_folder() -> pathlib.Path:
+    """Return runs/ and the time in UTC, with a number behind it where two runs start in one second."""
+    stamp = datetime.datetime.now(tz=datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    path = pathlib.Path("runs") / stamp
+    number = 2
+    while path.exists():
+        path = pathlib.Path("runs") / f"{stamp}-{number}"
+        number += 1
+    return path
+
+
+def tell_result(result: RunResult) -> None:
+    """Say how a run ended, on stderr, and where its folder is."""
+    summary = result.summary
+    refused = ", ".join(f"{count} {reason}" for reason, count in sorted(summary["refused"].items()))
+    parts = [f"{summary['frames']} frames", f"{summary['accepted']} accepted"]
+    if refused:
+        parts.append(f"refused: {refused}")
+    if summary["dropped"]:
+        parts.append(f"{summary['dropped']} dropped")
+    parts.append(f"{summary['events']} events, {summary['alerts']} alerts")
+    print(f"{result.reason}: {'; '.join(parts)}", file=sys.stderr)
+    print(f"run folder {result.folder}; see it with: stillwatch report {result.folder}", file=sys.stderr)

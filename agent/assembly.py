@@ -1,0 +1,68 @@
+"""Makes the parts of a run that depend on the config: sockets, folders, recorder, capture.
+
+Called by app.py. It must not start anything.
+"""
+
+import pathlib
+from collections.abc import Callable
+
+from stillwatch.agent.capture import Capture
+from stillwatch.agent.clock import Clock
+from stillwatch.agent.config import Config
+from stillwatch.agent.config_reader import Problem
+from stillwatch.agent.errors import ConfigError
+from stillwatch.agent.nav import NavTrack
+from stillwatch.agent.recorder import Recorder
+from stillwatch.agent.resume import Resumed
+from stillwatch.agent.source import Source, open_source
+from stillwatch.transport.errors import SecurityError
+from stillwatch.transport.publisher import Publisher
+from stillwatch.transport.recording import Session
+from stillwatch.transport.run_folder import RunFolder
+from stillwatch.transport.security import load_server_keys
+
+OnState = Callable[[str, str], None]
+
+
+def make_publisher(config: Config, clock: Clock) -> Publisher | None:
+    """Return the live plane's publisher, None where none is wanted; ConfigError where strangers could listen."""
+    publish = config.publish
+    if not publish.endpoint:
+        return None
+    try:
+        keys = load_server_keys(publish.key_file, publish.allow_file) if publish.key_file else None
+        return Publisher(
+            publish.endpoint, config.agent.id, queue=publish.queue, keys=keys, control=publish.control, clock=clock
+        )
+    except SecurityError as error:
+        raise ConfigError([Problem("config", "publish.endpoint", publish.endpoint, str(error))]) from None
+
+
+def make_run_folder(config: Config, path: pathlib.Path, clock: Clock, on_state: OnState) -> RunFolder:
+    storage = config.storage
+    return RunFolder(
+        path, clock, max_bytes=storage.max_bytes, min_free_bytes=storage.min_free_bytes,
+        max_age_s=storage.max_age_days * 86_400.0, on_state=on_state,
+    )  # fmt: skip
+
+
+def make_recorder(
+    config: Config, folder: pathlib.Path | None, clock: Clock, session: Session, on_state: OnState
+) -> Recorder | None:
+    return Recorder(folder, config, clock, session, on_state=on_state) if folder is not None else None
+
+
+def make_capture(config: Config, clock: Clock, resumed: Resumed | None, recorder: Recorder | None) -> Capture:
+    """Return the capture of the config's source; a recorder listens to every source that it opens."""
+    source = config.source
+    live = open_source(source.uri, source, clock).live
+    nav_at = NavTrack(source.nav_csv, live=live).at if source.nav_csv else None
+
+    def make_source() -> Source:
+        opened = open_source(source.uri, source, clock)
+        return recorder.tap(opened) if recorder is not None else opened
+
+    return Capture(
+        make_source, source, clock, first_sequence=resumed.first_sequence if resumed else 0, nav_at=nav_at,
+        seed=config.agent.seed,
+    )
