@@ -82,35 +82,57 @@ class FrameDescriptor:
         for r, c in np.ndindex(rows, columns):
             visible[r, c] = not masked[r * CELL_PX : (r + 1) * CELL_PX, c * CELL_PX : (c + 1) * CELL_PX].any()
         self._pooling = pooling_matrix(visible, pyramid_regions(rows, columns, LEVELS))
-        scale = min(1.0, COLOUR_SIDE_PX / max(height, width))
-        self._size = (max(1, round(width * scale)), max(1, round(height * scale)))
-        self._visible = cv2.resize(masked.astype(np.float32), self._size, interpolation=cv2.INTER_AREA) == 0
-        self._colour_regions = pyramid_regions(self._size[1], self._size[0], COLOUR_LEVELS)
+        factor = -(-max(height, width) // COLOUR_SIDE_PX)  # whole, as cv2 averages whole blocks several times faster
+        self._size = (width // min(factor, width), height // min(factor, height))
+        self._crop = (self._size[1] * min(factor, height), self._size[0] * min(factor, width))
+        self._visible = self._shrink(masked.astype(np.float32)) == 0
+        regions = pyramid_regions(*self._visible.shape, COLOUR_LEVELS)
+        self._colour_pooling = pooling_matrix(self._visible, regions).astype(np.float64)
+        self._powers = np.zeros((self._visible.size, COLOUR_DIMS))
 
     def compute(self, grey: np.ndarray, colour: np.ndarray) -> np.ndarray:
         """Describe a frame; grey (height, width) and BGR (height, width, 3) uint8. Returns `out`."""
         np.matmul(self._pooling, self._hog.compute(grey), out=self._pooled)
-        small = cv2.resize(colour, self._size, interpolation=cv2.INTER_AREA)
+        small = self._shrink(colour)
         if self._constancy:
             small = grey_world(small, self._visible)
-        lab = cv2.cvtColor(small.astype(np.float32) / 255, cv2.COLOR_BGR2LAB) / 100
-        for number, region in enumerate(self._colour_regions):
-            self._moments[number] = colour_moments(lab[region], self._visible[region])
+        lab = cv2.cvtColor(small.astype(np.float32) / 255, cv2.COLOR_BGR2LAB)
+        colour_moments(lab, self._colour_pooling, self._powers, self._moments)
         return self.out
+
+    def _shrink(self, image: np.ndarray) -> np.ndarray:
+        """Return the mean of whole blocks of pixels; what is left over at the right and the bottom is dropped."""
+        return cv2.resize(image[: self._crop[0], : self._crop[1]], self._size, interpolation=cv2.INTER_AREA)
 
     def memory_bytes(self) -> int:
         """Return the bytes of all buffers and tables at this frame shape."""
-        return self.out.nbytes + self._hog.memory_bytes() + self._pooling.nbytes + self._visible.nbytes
+        return self.out.nbytes + self._hog.memory_bytes() + self._pooling.nbytes + self._powers.nbytes + (
+            self._colour_pooling.nbytes + self._visible.nbytes
+        )
 
 
-def colour_moments(lab: np.ndarray, visible: np.ndarray) -> np.ndarray:
-    """Return mean, deviation and cube root of the third moment of each channel over visible pixels, (9,); 0 if none.
+def colour_moments(lab: np.ndarray, pooling: np.ndarray, powers: np.ndarray, out: np.ndarray) -> None:
+    """Write mean, deviation and cube root of the third central moment of L, a and b in each region.
 
-    Stricker and Orengo 1995, equation 5.
+    Parameters
+    ----------
+    lab : ndarray of shape (height, width, 3), float32, 0 to 100
+    pooling : ndarray of shape (n_regions, height * width), float64
+        Rows average over a region's visible pixels.
+    powers : ndarray of shape (height * width, 9), float64, workspace
+        float64, as the moments are found from means of powers.
+    out : ndarray of shape (n_regions, 9), float32, in hundredths of Lab's units; zeros where nothing is visible
+
+    References
+    ----------
+    Stricker and Orengo, Similarity of color images, SPIE 2420, 1995, equation 5.
     """
-    pixels = lab[visible]
-    if not len(pixels):
-        return np.zeros(9, np.float32)
-    mean = pixels.mean(axis=0)
-    centred = pixels - mean
-    return np.concatenate([mean, np.sqrt((centred**2).mean(axis=0)), np.cbrt((centred**3).mean(axis=0))])
+    powers[:, :3] = lab.reshape(-1, 3)
+    powers[:, :3] *= 0.01
+    np.multiply(powers[:, :3], powers[:, :3], out=powers[:, 3:6])
+    np.multiply(powers[:, 3:6], powers[:, :3], out=powers[:, 6:])
+    means = pooling @ powers
+    first, second, third = means[:, :3], means[:, 3:6], means[:, 6:]
+    variance = np.maximum(second - first * first, 0.0)
+    out[:, :3], out[:, 3:6] = first, np.sqrt(variance)
+    out[:, 6:] = np.cbrt(third - first * (3.0 * variance + first * first))
