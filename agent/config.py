@@ -163,10 +163,18 @@ class PublishConfig(_Section):
 
 
 class LinkConfig(_Section):
-    """A thin link beside the live plane: a preset's name, or empty for none."""
+    """A thin link beside the live plane: a preset's name (transport/presets.py), or empty for none."""
 
     preset: str = ""
-    endpoint: str = ""
+    endpoint: str = ""  # udp://HOST:PORT of the program that drives the modem: one datagram a frame
+    listen: str = "udp://127.0.0.1:0"  # where the ground's frames come in; port 0: any
+    agent_number: Annotated[int, Meta(ge=0, le=255)] = 0  # this agent's on the link
+    key_file: str = ""  # 64 hex digits shared with the ground; empty: frames are checked, not authenticated
+    share: Annotated[float, Meta(gt=0.0, le=1.0)] = 1.0  # of the preset's slots that are ours
+    thumbnail_px: Annotated[int, Meta(ge=8, le=256)] = 96
+    thumbnail_bytes: Annotated[int, Meta(ge=0, le=8000)] = 1000  # 0: no thumbnails
+    heartbeat_s: Annotated[float, Meta(gt=0.0, le=86_400.0)] = 300.0
+    outbox_bytes: Annotated[int, Meta(ge=65_536, le=10**9)] = 4_000_000
 
 
 class StorageConfig(_Section):

@@ -14,8 +14,8 @@ from stillwatch.transport.presets import WINDOW_S, Budget
 from stillwatch.transport.thin import ENVELOPE_BYTES, ThinCodec
 
 _WINDOW_NS = int(WINDOW_S * 1e9)
-STEADY_TRIES = 8  # as often an item is sent at its class's pace; then the wait doubles with each try, up to 16-fold
-_SLOWEST = 16
+STEADY_TRIES = 16  # as often an item is sent at its class's pace; then the wait doubles with each try, up to 8-fold
+_SLOWEST = 8
 
 
 @dataclass(frozen=True, slots=True)

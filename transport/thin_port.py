@@ -4,10 +4,12 @@ Used by the agent's sender thread, ground stations and `stillwatch linksim`. One
 knows nothing of what a frame holds.
 """
 
+import os
+import pathlib
 import socket
 from urllib.parse import urlsplit
 
-from stillwatch.transport.errors import LinkError
+from stillwatch.transport.errors import LinkError, SecurityError
 
 MAX_FRAME_BYTES = 2048
 _MAX_READ = 256  # datagrams a call, so that a flood cannot hold the caller
@@ -23,6 +25,32 @@ def parse_endpoint(endpoint: str, name: str = "link.endpoint") -> tuple[str, int
     if parts.scheme != "udp" or not host or port is None or parts.path not in ("", "/"):
         raise LinkError(f"{name}: {endpoint!r} is not udp://HOST:PORT")
     return host, port
+
+
+def read_link_key(key_file: str) -> bytes:
+    """Return the key that both ends share: 64 hex digits in a file that only its owner may read; empty for none.
+
+    Raises
+    ------
+    SecurityError
+        The file cannot be read, others may read it, or it holds something else. What it holds is never shown.
+    """
+    if not key_file:
+        return b""
+    try:
+        mode = os.stat(key_file).st_mode & 0o777
+        text = pathlib.Path(key_file).read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SecurityError(f"link.key_file {key_file}: cannot be read: {error.__class__.__name__}") from None
+    if mode & 0o077:
+        raise SecurityError(f"link.key_file {key_file}: mode {mode:04o} lets others read the key; expected 0600")
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise SecurityError(f"link.key_file {key_file}: must hold 64 hex digits")
+    return key
 
 
 class ThinPort:
