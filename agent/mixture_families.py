@@ -1,0 +1,347 @@
+"""The two covariance families behind one interface: moments, posteriors, log joints and restricted splits.
+
+Used by agent/mixture_build.py and mixture_compress.py. It must not decide which split or merge is kept.
+"""
+
+import numpy as np
+
+from stillwatch.agent.mixture_items import Items
+from stillwatch.kernels import mixture_common, mixture_diagonal, mixture_full
+
+BLOCK = 256  # rows of a dense pass whose log joints are held at once
+
+
+class Moments:
+    """Sufficient statistics of a set of components: count, mean, summed squares about the mean.
+
+    Attributes
+    ----------
+    count : ndarray of shape (capacity,), float64
+    mean : ndarray of shape (capacity, n_dims), float64
+    scatter : ndarray of shape (capacity, n_packed), float64
+    """
+
+    def __init__(self, capacity: int, n_dims: int, n_packed: int):
+        self.count = np.zeros(capacity)
+        self.mean = np.zeros((capacity, n_dims))
+        self.scatter = np.zeros((capacity, n_packed))
+
+    def copy(self, source: int, target: int) -> None:
+        """Copy one component's statistics to another place."""
+        self.count[target] = self.count[source]
+        self.mean[target] = self.mean[source]
+        self.scatter[target] = self.scatter[source]
+
+    def arrays(self) -> list[np.ndarray]:
+        """Return every array held."""
+        return [self.count, self.mean, self.scatter]
+
+
+class Family:
+    """Statistics and posteriors of up to `capacity` components, and three more places for trials.
+
+    Places `child_a`, `child_b` and `merged` hold the last split's children and the last merge tried. `fits` has, by
+    place: constant of E[log N], log evidence, expected log likelihood.
+    """
+
+    covariance: str
+
+    def __init__(self, n_dims: int, n_packed: int, capacity: int, n_items: int):
+        self.n_dims, self.n_packed, self.capacity = n_dims, n_packed, capacity
+        self.child_a, self.child_b, self.merged = capacity, capacity + 1, capacity + 2
+        self.moments = Moments(capacity + 3, n_dims, n_packed)
+        self.post_mean = np.zeros((capacity + 3, n_dims))
+        self.fits = np.zeros((capacity + 3, 3))
+        self.share = np.zeros(n_items)
+        self.sides = np.zeros((4, n_items))
+        self.prior = np.zeros(3)
+
+    def split_score(self, entropy: float) -> float:
+        """Return evidence of the last split's children plus the entropy of the share."""
+        return float(self.fits[self.child_a, 1] + self.fits[self.child_b, 1] + entropy)
+
+    def arrays(self) -> list[np.ndarray]:
+        """Return every array held, for the account of memory."""
+        return [*self.moments.arrays(), self.post_mean, self.fits, self.share, self.sides, self.prior]
+
+
+class DiagonalFamily(Family):
+    """Normal-gamma prior per dimension. A clump is 2 d + 1 values, so three points are the fewest it pays for."""
+
+    covariance = "diagonal"
+
+    def __init__(self, n_dims: int, capacity: int, n_items: int):
+        super().__init__(n_dims, n_dims, capacity, n_items)
+        self.precision = np.zeros((capacity + 3, n_dims))
+        self._stats = np.zeros((8, n_dims))
+        self._fits = np.zeros((2, 4))
+        self._settings = np.zeros(5)
+
+    @staticmethod
+    def clump_cost(n_dims: int) -> int:
+        """Values of one clump: count, mean, variance."""
+        return 2 * n_dims + 1
+
+    def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int) -> None:
+        """Write the statistics of weighted items to a place; sums are taken about `centre`."""
+        moments.count[place] = mixture_diagonal.moments(
+            items.x, items.second, items.n_clumps, rows, weights, centre, moments.mean[place], moments.scatter[place]
+        )
+
+    def fit(self, place: int) -> None:
+        """Write the posterior and the fits of a place from its statistics."""
+        moments = self.moments
+        mixture_diagonal.posterior(
+            moments.count[place], moments.mean[place], moments.scatter[place], self.prior,
+            self.post_mean[place], self.precision[place], self.fits[place],
+        )  # fmt: skip
+
+    def evidence(self, moments: Moments, place: int) -> float:
+        """Return the log evidence of statistics; uses the trial place `merged`."""
+        mixture_diagonal.posterior(
+            moments.count[place], moments.mean[place], moments.scatter[place], self.prior,
+            self.post_mean[self.merged], self.precision[self.merged], self.fits[self.merged],
+        )  # fmt: skip
+        return float(self.fits[self.merged, 1])
+
+    def combine(self, moments: Moments, a: int, b: int, out: Moments, place: int) -> None:
+        """Write the statistics of two components together."""
+        na, nb = moments.count[a], moments.count[b]
+        total = na + nb
+        step = moments.mean[b] - moments.mean[a]
+        part = nb / total if total > 0.0 else 0.0
+        scatter = moments.scatter[a] + moments.scatter[b] + na * part * step * step
+        out.mean[place] = moments.mean[a] + part * step
+        out.scatter[place] = scatter
+        out.count[place] = total
+
+    def copy(self, source: int, target: int) -> None:
+        """Copy statistics and posterior of a place."""
+        self.moments.copy(source, target)
+        self.post_mean[target] = self.post_mean[source]
+        self.precision[target] = self.precision[source]
+        self.fits[target] = self.fits[source]
+
+    def log_joint(self, items: Items, rows, place: int, log_weight: float, out) -> None:
+        """Write S_sk (2.9) of one place for some items."""
+        mixture_diagonal.log_joint_list(
+            items.x, items.second, items.n_clumps, rows, self.fits[place, 0] + log_weight, self.post_mean[place],
+            self.precision[place], out,
+        )  # fmt: skip
+
+    def log_joint_block(self, items: Items, first: int, n_rows: int, n_components: int, log_weight, out) -> None:
+        """Write S_sk (2.9) of all components for a block of items."""
+        constant = np.ascontiguousarray(self.fits[: self.capacity, 0]) + log_weight
+        mixture_diagonal.log_joint_block(
+            items.x, items.second, items.n_clumps, first, n_rows, n_components, constant, self.post_mean,
+            self.precision, out,
+        )  # fmt: skip
+
+    def split(self, items: Items, rows, weights, parent, after: float, alpha: float, soft: bool, n_updates: int):
+        """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
+        moments, place = parent
+        self._settings[:3] = self.prior
+        self._settings[3:] = alpha, after
+        entropy_and_evidence = mixture_diagonal.split(
+            items.x, items.second, items.n_clumps, rows, weights, moments.mean[place], moments.scatter[place],
+            self._settings, soft, n_updates, self._stats, self._fits, self.sides, self.share[: len(rows)],
+        )  # fmt: skip
+        for child, base in ((self.child_a, 0), (self.child_b, 1)):
+            self.moments.count[child] = self._fits[base, 3]
+            self.fits[child] = self._fits[base, :3]
+            self.moments.mean[child] = self._stats[4 * base]
+            self.moments.scatter[child] = self._stats[4 * base + 1]
+            self.post_mean[child] = self._stats[4 * base + 2]
+            self.precision[child] = self._stats[4 * base + 3]
+        return entropy_and_evidence
+
+    def distances(self, place: int, others) -> np.ndarray:
+        """Return the expected squared distance of other components' means from this one's."""
+        step = self.post_mean[others] - self.post_mean[place]
+        return (step * step) @ self.precision[place]
+
+    def second_moment(self, scatter: np.ndarray) -> np.ndarray:
+        """Return scatter as users see it: variances."""
+        return scatter
+
+    def arrays(self) -> list[np.ndarray]:
+        return [*super().arrays(), self.precision, self._stats, self._fits, self._settings]
+
+
+class FullFamily(Family):
+    """Normal-inverse-Wishart prior. A clump is (d^2 + 3 d) / 2 + 1 values: it pays above (d + 3) / 2 points (2.18)."""
+
+    covariance = "full"
+
+    def __init__(self, n_dims: int, capacity: int, n_items: int):
+        super().__init__(n_dims, n_dims * (n_dims + 1) // 2, capacity, n_items)
+        self.whiten = np.zeros((capacity + 3, n_dims, n_dims))
+        self._factor = np.zeros((n_dims, n_dims))
+        self._square = np.zeros((n_dims, n_dims))
+        self._rows = np.zeros((BLOCK, n_dims))
+        self._whitened = np.zeros((BLOCK, n_dims))
+        self._first = np.zeros(n_dims)
+        self._direction = np.zeros(n_dims)
+        self._packed = np.zeros(self.n_packed)
+        self._log_det = np.zeros(1)
+        self._diagonal = np.cumsum(np.arange(1, n_dims + 1)) - 1
+        self.repaired = 0  # covariances that rounding made indefinite, mended by jitter
+        self.reduced = 0  # those that jitter could not mend: reduced to their diagonal
+
+    @staticmethod
+    def clump_cost(n_dims: int) -> int:
+        """Values of one clump: count, mean, packed second moment (2.18)."""
+        return (n_dims * n_dims + 3 * n_dims) // 2 + 1
+
+    def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int) -> None:
+        """Write the statistics of weighted items to a place; sums are taken about `centre`."""
+        first, square, packed = self._first, self._square, moments.scatter[place]
+        first[:] = 0.0
+        packed[:] = 0.0
+        count = 0.0
+        for start in range(0, len(rows), BLOCK):
+            part = rows[start : start + BLOCK]
+            count += mixture_full.gather_weighted(
+                items.x, part, weights[start : start + BLOCK], centre, first, self._rows
+            )
+            used = self._rows[: len(part)]
+            np.matmul(used.T, used, out=square)
+            mixture_full.add_packed_square(square, 0.0, first, packed)
+        mixture_full.add_packed_moments(items.second, rows, weights, items.n_clumps, packed)
+        if count > 0.0:
+            first /= count
+            square[:] = 0.0
+            mixture_full.add_packed_square(square, count, first, packed)
+        moments.count[place] = count
+        np.add(first, centre, out=moments.mean[place])
+
+    def _factor_scale(self, moments: Moments, place: int) -> float:
+        count = moments.count[place]
+        pull = self.prior[0] * count / (self.prior[0] + count)
+        status = mixture_full.factor_scale(
+            moments.scatter[place], pull, moments.mean[place], self.prior[2], self._factor, self._log_det
+        )
+        self.repaired += status == 1
+        self.reduced += status == 2
+        return float(self._log_det[0])
+
+    def fit(self, place: int) -> None:
+        """Write the posterior and the fits of a place from its statistics."""
+        log_det = self._factor_scale(self.moments, place)
+        mixture_full.posterior(
+            self.moments.count[place], self.moments.mean[place], self.prior, log_det, self._factor,
+            self.whiten[place], self.post_mean[place], self.fits[place],
+        )  # fmt: skip
+
+    def evidence(self, moments: Moments, place: int) -> float:
+        """Return the log evidence of statistics: one Cholesky factor, no inverse."""
+        log_det = self._factor_scale(moments, place)
+        return mixture_full.evidence(moments.count[place], self.n_dims, self.prior, log_det)
+
+    def combine(self, moments: Moments, a: int, b: int, out: Moments, place: int) -> None:
+        """Write the statistics of two components together."""
+        na, nb = moments.count[a], moments.count[b]
+        total = na + nb
+        part = nb / total if total > 0.0 else 0.0
+        np.subtract(moments.mean[b], moments.mean[a], out=self._first)
+        np.add(moments.scatter[a], moments.scatter[b], out=self._packed)
+        self._square[:] = 0.0
+        mixture_full.add_packed_square(self._square, -na * part, self._first, self._packed)
+        out.mean[place] = moments.mean[a] + part * self._first
+        out.scatter[place] = self._packed
+        out.count[place] = total
+
+    def copy(self, source: int, target: int) -> None:
+        """Copy statistics and posterior of a place."""
+        self.moments.copy(source, target)
+        self.post_mean[target] = self.post_mean[source]
+        self.whiten[target] = self.whiten[source]
+        self.fits[target] = self.fits[source]
+
+    def _pack_precision(self, place: int) -> np.ndarray:
+        np.matmul(self.whiten[place].T, self.whiten[place], out=self._square)
+        mixture_full.pack_doubled(self._square, self._packed)
+        return self._packed
+
+    def log_joint(self, items: Items, rows, place: int, log_weight: float, out) -> None:
+        """Write S_sk (2.9) of one place for some items."""
+        constant = self.fits[place, 0] + log_weight
+        for start in range(0, len(rows), BLOCK):
+            part = rows[start : start + BLOCK]
+            n = len(part)
+            mixture_full.gather_centred(items.x, part, self.post_mean[place], self._rows)
+            np.matmul(self._rows[:n], self.whiten[place].T, out=self._whitened[:n])
+            mixture_full.log_joint_rows(self._whitened, n, constant, out[start : start + n])
+        if len(rows) and rows.min() < items.n_clumps:
+            mixture_full.subtract_traces(self._pack_precision(place), items.second, rows, items.n_clumps, out)
+
+    def log_joint_block(self, items: Items, first: int, n_rows: int, n_components: int, log_weight, out) -> None:
+        """Write S_sk (2.9) of all components for a block of items."""
+        rows = self._rows[:n_rows]
+        rows[:] = items.x[first : first + n_rows]
+        for k in range(n_components):
+            np.matmul(rows, self.whiten[k].T, out=self._whitened[:n_rows])
+            np.matmul(self.whiten[k], self.post_mean[k], out=self._first)
+            mixture_full.log_joint_column(
+                self._whitened, self._first, n_rows, self.fits[k, 0] + log_weight[k], k, out
+            )
+            if first < items.n_clumps:
+                precision = self._pack_precision(k)
+                mixture_full.subtract_traces_block(precision, items.second, first, n_rows, items.n_clumps, k, out)
+
+    def split(self, items: Items, rows, weights, parent, after: float, alpha: float, soft: bool, n_updates: int):
+        """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
+        moments, place = parent
+        n = len(rows)
+        share, centre = self.share[:n], moments.mean[place]
+        self._direction[:] = 0.0
+        self._direction[np.argmax(moments.scatter[place][self._diagonal])] = 1.0
+        mixture_full.packed_direction(moments.scatter[place], self._direction, self._first)
+        mixture_common.side_of_plane(items.x, rows, centre, self._direction, share)
+        a, b = self.child_a, self.child_b
+        for update in range(n_updates + 1):
+            np.multiply(weights, share, out=self.sides[0, :n])
+            np.subtract(weights, self.sides[0, :n], out=self.sides[1, :n])
+            self.collect(items, rows, self.sides[0, :n], centre, self.moments, a)
+            self.collect(items, rows, self.sides[1, :n], centre, self.moments, b)
+            count_a, count_b = self.moments.count[a], self.moments.count[b]
+            if update == n_updates or not (count_a > 0.0 and count_b > 0.0):
+                break
+            self.fit(a)
+            self.fit(b)
+            self.log_joint(items, rows, a, 0.0, self.sides[2])
+            self.log_joint(items, rows, b, 0.0, self.sides[3])
+            odds = mixture_common.split_log_odds(count_a, count_b, after, alpha)
+            change = mixture_common.update_share(self.sides[2, :n], self.sides[3, :n], odds, soft, share)
+            if change == 0.0:
+                break
+        self.fit(a)
+        self.fit(b)
+        return self.split_score(mixture_common.split_entropy(share, weights))
+
+    def distances(self, place: int, others) -> np.ndarray:
+        """Return the expected squared distance of other components' means from this one's."""
+        step = (self.post_mean[others] - self.post_mean[place]) @ self.whiten[place].T
+        return np.einsum("ij,ij->i", step, step)
+
+    def second_moment(self, scatter: np.ndarray) -> np.ndarray:
+        """Return packed scatter as users see it: square symmetric matrices."""
+        square = np.zeros((len(scatter), self.n_dims, self.n_dims))
+        low = np.tril_indices(self.n_dims)
+        square[:, low[0], low[1]] = scatter
+        square[:, low[1], low[0]] = scatter
+        return square
+
+    def arrays(self) -> list[np.ndarray]:
+        workspaces = [self._factor, self._square, self._rows, self._whitened, self._first, self._direction]
+        return [*super().arrays(), self.whiten, *workspaces, self._packed, self._log_det, self._diagonal]
+
+
+def clump_cost(covariance: str, n_dims: int) -> int:
+    """Return the values of one clump of a family."""
+    return (FullFamily if covariance == "full" else DiagonalFamily).clump_cost(n_dims)
+
+
+def make_family(covariance: str, n_dims: int, capacity: int, n_items: int) -> Family:
+    """Return the family named "full" or "diagonal"."""
+    return (FullFamily if covariance == "full" else DiagonalFamily)(n_dims, capacity, n_items)

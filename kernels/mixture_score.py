@@ -1,0 +1,93 @@
+"""Scores rows under a mixture of Student t densities: the posterior predictive, many times a frame.
+
+Called by agent/mixture_predictive.py. It must stay pure: no learner's state is touched by a score.
+"""
+
+import math
+
+import numpy as np
+from numba import types
+
+from stillwatch.kernels._jit import kernel, reduction_kernel
+from stillwatch.kernels._types import f8, i8, matrix, read_matrix, read_vector, vector
+
+# A factor 1 + z^2 / nu is held below 1e15 and twenty of them make one product: no overflow (1e300), one logarithm.
+FACTORS = 20
+LARGEST_FACTOR = 1e15
+LEAST_LOG_SHARE = 40.0  # a density below exp(-40) of the largest changes no bit of the sum
+
+
+@reduction_kernel(
+    types.void(
+        read_matrix(f8), i8, read_matrix(f8), read_matrix(f8), read_vector(f8), read_vector(f8), vector(f8), matrix(f8)
+    )
+)
+def log_joint_diagonal(x, n_rows, means, scales, constants, powers, product, out):
+    """Write log w_k + log Student t of each row under each component, dimensions independent given the component.
+
+    x : ndarray of shape (>= n_rows, n_dims), float64
+    means, scales : ndarray of shape (n_dims, n_components), float64: location; 1 / (nu scale^2)
+    constants, powers : ndarray of shape (n_components,), float64: log weight and normaliser; (nu + 1) / 2
+    product : ndarray of shape (n_components,), float64, workspace
+    out : ndarray of shape (>= n_rows, n_components), float64, written
+
+    A density is a product over dimensions, so its logarithm is taken once for FACTORS dimensions, not for each.
+    """
+    n_dims, n_components = means.shape
+    for i in range(n_rows):
+        for k in range(n_components):
+            out[i, k] = constants[k]
+        for first in range(0, n_dims, FACTORS):
+            product[:] = 1.0
+            for d in range(first, min(first + FACTORS, n_dims)):
+                value = x[i, d]
+                for k in range(n_components):
+                    difference = value - means[d, k]
+                    product[k] *= min(1.0 + difference * difference * scales[d, k], LARGEST_FACTOR)
+            for k in range(n_components):
+                out[i, k] -= powers[k] * math.log(product[k])
+
+
+@reduction_kernel(
+    types.void(read_matrix(f8), read_matrix(f8), i8, read_vector(f8), read_vector(f8), read_vector(f8), matrix(f8))
+)
+def log_joint_full(whitened, offsets, n_rows, constants, powers, dofs, out):
+    """Write log w_k + log Student t of a block of rows from their whitened coordinates W_k x, all components.
+
+    whitened : ndarray of shape (>= n_rows, n_components * n_dims), float64
+    offsets : ndarray of shape (n_components, n_dims), float64: W_k m_k
+    constants, powers, dofs : ndarray of shape (n_components,), float64; powers = (nu + n_dims) / 2
+    out : ndarray of shape (>= n_rows, n_components), float64, written
+    """
+    n_components, n_dims = offsets.shape
+    for i in range(n_rows):
+        for k in range(n_components):
+            distance = 0.0
+            base = k * n_dims
+            for d in range(n_dims):
+                difference = whitened[i, base + d] - offsets[k, d]
+                distance += difference * difference
+            out[i, k] = constants[k] - powers[k] * math.log1p(distance / dofs[k])
+
+
+@kernel(types.void(read_matrix(f8), i8, i8, vector(f8), vector(i8)))
+def log_total(log_joint, n_rows, n_named, score, label):
+    """Write the log of the summed densities of each row, and its likeliest component among the first `n_named`.
+
+    log_joint : ndarray of shape (>= n_rows, n_components), float64; later columns are the mass left to the prior
+    score : ndarray of shape (>= n_rows,), float64, written;  label : ndarray of shape (>= n_rows,), int64, written
+    """
+    n_components = log_joint.shape[1]
+    for i in range(n_rows):
+        top = 0
+        best = -np.inf
+        for k in range(n_components):
+            best = max(best, log_joint[i, k])
+            if k < n_named and log_joint[i, k] > log_joint[i, top]:
+                top = k
+        total = 0.0
+        for k in range(n_components):
+            if log_joint[i, k] > best - LEAST_LOG_SHARE:
+                total += math.exp(log_joint[i, k] - best)
+        score[i] = best + math.log(total)
+        label[i] = top
