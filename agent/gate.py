@@ -23,6 +23,7 @@ SETTLE_NS = NS  # a state begins (dark, overexposed) and every state ends after 
 DAMAGE_END_NS = 5 * NS  # damage comes in bursts: one event for a burst
 STILL_NS = NS  # refused after this long; compressed video of a quiet scene holds still for half of it
 STILL_FRAMES = 3
+SLIP_RATIO = 10.0  # of frozen_difference: a single frame may differ by this much without ending a standstill
 FILL_JUMP = 0.15  # share of the frame that turned decoder grey
 FLAT_DETAIL = 0.05
 BLUR_RATIO = 0.3  # of the usual sharpness
@@ -112,13 +113,13 @@ class Gate:
         self._lives = tuple(_Life(kind, begins[kind], ends.get(kind, SETTLE_NS)) for kind in REASONS)
         self._counts = np.zeros(len(REASONS) + 2, np.int64)  # refused by reason, accepted, scene changes
         self._previous = np.zeros((THUMB_HEIGHT, THUMB_WIDTH), np.float32)
-        self._numbers = np.zeros(5, np.int64)  # previous t_ns, epoch, still since, still frames, grey fill since
+        self._numbers = np.zeros(6, np.int64)  # previous t_ns, epoch, still since, still frames, grey fill since, slips
         self._usual = np.zeros(3, np.float64)  # sharpness, grey fill, frames in them
         self._last_state = 0
         self._begin_again()
 
     def _begin_again(self) -> None:
-        self._numbers[:] = (-1, -1, -1, 0, -1)
+        self._numbers[:] = (-1, -1, -1, 0, -1, 0)
         self._usual[:] = 0.0
         self._global.forget()
 
@@ -130,6 +131,11 @@ class Gate:
     @moving.setter
     def moving(self, value: bool | None) -> None:
         self._moving = value
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(height, width) of the frames it takes."""
+        return self._shape
 
     def reshape(self, height: int, width: int) -> None:
         """Take frames of another size from now on: forgets the pictures seen, keeps counts and events."""
@@ -181,13 +187,16 @@ class Gate:
     def _is_still(self, t_ns: int, now: Measures) -> bool:
         """Say whether the content has not changed for a second and three frames (field notes 9)."""
         rows, columns = now.thumb.shape
-        before_ns, since_ns, frames = (int(self._numbers[i]) for i in (0, 2, 3))
+        before_ns, since_ns, frames, slips = (int(self._numbers[i]) for i in (0, 2, 3, 5))
         difference = float(np.abs(now.thumb - self._previous[:rows, :columns]).mean()) if before_ns >= 0 else 255.0
-        if difference >= self._config.frozen_difference:
-            self._numbers[2:4] = -1, 0
+        limit = self._config.frozen_difference
+        slips = slips + 1 if difference >= limit else 0
+        # The key frames of a frozen camera's stream differ a little, alone; a live scene's noise never pauses.
+        if difference >= SLIP_RATIO * limit or slips > 1 or (slips and not frames):
+            self._numbers[[2, 3, 5]] = -1, 0, 0
             return False
         since_ns = before_ns if frames == 0 else since_ns
-        self._numbers[2:4] = since_ns, frames + 1
+        self._numbers[[2, 3, 5]] = since_ns, frames + 1, slips
         return frames + 1 >= STILL_FRAMES and t_ns - since_ns >= STILL_NS
 
     def _is_filled(self, t_ns: int, now: Measures) -> bool:

@@ -11,7 +11,10 @@ from stillwatch.agent.gate_measures import THUMB_HEIGHT, THUMB_WIDTH, Measures
 
 NS = 1_000_000_000
 SUDDEN_NS = 5 * NS  # frames further apart say nothing about suddenness
-CELL_CHANGE = 16.0  # grey levels; an auto-exposure moves under 10 a frame (car_overhead: at most 10.0)
+CELL_CHANGE = 16.0  # grey levels; an auto-exposure moves by at most 10 in 80 ms (car_overhead)
+QUICK_NS = NS // 5  # over longer intervals an exposure drifts further, and more is needed to call it sudden:
+SLOW_CHANGE = 48.0  # this much over SLOW_NS and beyond
+SLOW_NS = NS
 CHANGED_SHARE = 0.7
 BACK_SHARE = 0.3  # at most this share still differs: the old picture is back
 SAME_STRUCTURE = 0.8  # normalised correlation, best of small shifts; hard cuts between views stay below 0.3
@@ -41,7 +44,7 @@ class GlobalChange:
     def update(self, now: Measures, t_ns: int, moving: bool | None) -> tuple[bool, bool]:
         """Judge a frame that nothing else is wrong with; call `pass_over` for the others."""
         seen, has_normal, holding, since_ns, previous_ns, begun_ns = (int(value) for value in self._numbers)
-        sudden = bool(seen) and t_ns - previous_ns <= SUDDEN_NS and self._differs(now, self._previous, 0, moving)
+        sudden = bool(seen) and self._is_sudden(now, t_ns - previous_ns, moving)
         back = bool(has_normal) and self._is_back(now, moving)
         self._remember(now, t_ns)
         if sudden and not back and has_normal:
@@ -73,16 +76,21 @@ class GlobalChange:
         self._chroma[1] = now.chroma
         self._numbers[1] = 1
 
-    def _differs(self, now: Measures, reference: np.ndarray, which: int, moving: bool | None) -> bool:
+    def _is_sudden(self, now: Measures, step_ns: int, moving: bool | None) -> bool:
+        if step_ns > SUDDEN_NS:
+            return False
         rows, columns = now.thumb.shape
-        reference = reference[:rows, :columns]
-        if self._colour_switched(now.chroma, float(self._chroma[which])):
-            return self._same_structure(now.thumb, reference) or moving is False
-        share = float((np.abs(now.thumb - reference) > CELL_CHANGE).mean())
+        previous = self._previous[:rows, :columns]
+        if self._colour_switched(now.chroma, float(self._chroma[0])):
+            return moving is False or self._same_structure(now.thumb, previous)
+        slow = min(max(step_ns - QUICK_NS, 0) / (SLOW_NS - QUICK_NS), 1.0)
+        limit = CELL_CHANGE + slow * (SLOW_CHANGE - CELL_CHANGE)
+        if float((np.abs(now.thumb - previous) > limit).mean()) < CHANGED_SHARE:
+            return False
         if moving is False:
-            return share >= CHANGED_SHARE
-        jump = abs(float(np.median(now.thumb)) - float(np.median(reference)))
-        return jump > CELL_CHANGE and share >= CHANGED_SHARE and self._same_structure(now.thumb, reference)
+            return True
+        jump = abs(float(np.median(now.thumb)) - float(np.median(previous)))
+        return jump > limit and self._same_structure(now.thumb, previous)
 
     def _is_back(self, now: Measures, moving: bool | None) -> bool:
         rows, columns = now.thumb.shape
