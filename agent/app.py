@@ -124,7 +124,9 @@ class Agent:
         self._resumed = self._resume()
         source = open_source(config.source.uri, config.source, clock)
         session = self._session(source)
-        self._recorder = make_recorder(config, options.record, clock, session, self._on_disk_state)
+        self._recorder = make_recorder(
+            config, options.record, clock, session, self._resumed, self._on_disk_state
+        )
         self._capture = make_capture(config, clock, self._resumed, self._recorder)
         self._box = CommandBox()
         self._live = LiveCarrier(publisher, self._box) if publisher is not None else None
@@ -302,7 +304,6 @@ class Agent:
             agent=agent, run=run, boot=boot, config_text=scrub(config_toml(self._config)),
             config_hash=config_hash(self._config), source_uri=source.info.uri, source_kind=source.info.kind,
             live=source.live,
-            resumed_from=self._resumed.path.name if self._resumed else "",
         )  # fmt: skip
 
     def _resume(self) -> Resumed | None:
@@ -328,7 +329,7 @@ class Agent:
                     folder, self.pipeline.state(), meta, keep=self._config.storage.checkpoints_kept
                 )
             if self._recorder is not None:
-                self._recorder.checkpoint(frame.sequence, self.pipeline.accepted, path, meta["hash"])
+                self._recorder.saved(frame.sequence, self.pipeline.accepted, path, meta["hash"])
         except (OSError, SnapshotError) as error:
             logger.warning("checkpoint not saved: %s", error)
 

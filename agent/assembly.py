@@ -47,9 +47,12 @@ def make_run_folder(config: Config, path: pathlib.Path, clock: Clock, on_state: 
 
 
 def make_recorder(
-    config: Config, folder: pathlib.Path | None, clock: Clock, session: Session, on_state: OnState
-) -> Recorder | None:
-    return Recorder(folder, config, clock, session, on_state=on_state) if folder is not None else None
+    config: Config, folder: pathlib.Path | None, clock: Clock, session: Session, resumed: Resumed | None,
+    on_state: OnState,
+) -> Recorder | None:  # fmt: skip
+    if folder is None:
+        return None
+    return Recorder(folder, config, clock, session, resumed=resumed.path if resumed else None, on_state=on_state)
 
 
 def make_capture(config: Config, clock: Clock, resumed: Resumed | None, recorder: Recorder | None) -> Capture:

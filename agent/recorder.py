@@ -21,12 +21,14 @@ import google_crc32c
 import msgspec
 import numpy as np
 
+from stillwatch.agent import checkpoint
 from stillwatch.agent.clock import Clock
 from stillwatch.agent.config import Config
 from stillwatch.agent.frame import Frame, Nav
 from stillwatch.agent.source import Source
 from stillwatch.agent.version import __version__
 from stillwatch.transport import recording as r
+from stillwatch.transport.durable import write_durably
 from stillwatch.transport.messages import Message
 from stillwatch.transport.record_log import RecordWriter
 from stillwatch.transport.retention import Retention
@@ -51,13 +53,15 @@ class Recorder:
     clock : Clock
     session : recording.Session
         Who records what, as far as the caller knows; versions, CPU and times are added here.
+    resumed : Path, optional
+        The checkpoint that the agent went on from; a copy is kept in the recording, as a replay must begin there too.
     on_state : callable, optional
         Called with (state, message) when the disk stops or begins to take records.
     """
 
     def __init__(
-        self, folder: pathlib.Path, config: Config, clock: Clock, session: r.Session,
-        on_state: Callable[[str, str], None] | None = None,
+        self, folder: pathlib.Path, config: Config, clock: Clock, session: r.Session, *,
+        resumed: pathlib.Path | None = None, on_state: Callable[[str, str], None] | None = None,
     ):  # fmt: skip
         storage = config.storage
         self.folder = pathlib.Path(folder)
@@ -65,7 +69,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._session = msgspec.structs.replace(
             session, versions=versions(), cpu=cpu_features(), mode=self.mode, wall_ns=clock.wall_ns(),
-            mono_ns=clock.monotonic_ns(), live=session.live,
+            mono_ns=clock.monotonic_ns(), resumed_from=self._keep(resumed, session.run) if resumed else "",
         )  # fmt: skip
         self._streams = 0
         self._stream: r.Stream | None = None
@@ -103,6 +107,16 @@ class Recorder:
         writer = self._writer
         return {"frames": self._frames, "bytes": writer.written_bytes, "lost_records": writer.lost_records,
                 "lost_bytes": writer.lost_bytes}  # fmt: skip
+
+    def _keep(self, resumed: pathlib.Path, run: str) -> str:
+        """Copy the checkpoint beside the recording's own, out of reach of their rotation; return the copy's name."""
+        copy = self.checkpoints / f"resumed-{run}{checkpoint.SUFFIX}"
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            write_durably(copy, resumed.read_bytes())
+        except OSError as error:
+            logger.warning("%s: not copied, a replay must begin later: %s", resumed, error.strerror or error)
+        return copy.name
 
     def _preamble(self) -> list[tuple[int, bytes]]:
         """Return what a file needs to be read without those before it."""
@@ -216,7 +230,7 @@ class Recorder:
         self._append(r.Journal(
             before_sequence=before_sequence, command=command, arguments=arguments, wall_ns=wall_ns))  # fmt: skip
 
-    def checkpoint(self, sequence: int, accepted: int, path: pathlib.Path, state_hash: str) -> None:
+    def saved(self, sequence: int, accepted: int, path: pathlib.Path, state_hash: str) -> None:
         """Record that a checkpoint was saved after this frame."""
         self._append(r.Checkpoint(sequence=sequence, accepted=accepted, file=path.name, hash=state_hash))
 
