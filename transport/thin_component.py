@@ -18,7 +18,7 @@ MAX_DIMS = 64
 MAX_STAGES = 8
 _COUNT = Logarithmic(1.0, 2.0**36, 10)
 _SCALE = Linear(-31.0, 31.0, 6)  # log2 of the bound on all means
-_SPREAD = Linear(-32.0, 31.0, 9)  # log2 of the smallest standard deviation, an eighth of an octave
+_SPREAD = Linear(-32.0, 31.75, 9)  # log2 of the smallest standard deviation, in eighths of an octave
 _RANGES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # octaves that the standard deviations span
 _PLANES = 15
 # Order of bit planes: means first, as they decide assignments; spreads follow two planes behind.
