@@ -112,6 +112,7 @@ class StreamGreedy:
         self._next_id = 0
         self._version_before = 0  # version_ when the last partial_fit or flush began
         self._idle_blocks = 0
+        self._is_fixed = 0  # whether W takes no more rows
 
     # -- learning ----------------------------------------------------------------------------------------------
 
@@ -158,6 +159,13 @@ class StreamGreedy:
             self._learn_block()
         return self
 
+    def fix_validation(self) -> None:
+        """Leave W as it is from here on: for further passes over rows that it has sampled already.
+
+        A second pass would else draw rows into W that it holds, and leave fewer different ones.
+        """
+        self._is_fixed = 1
+
     def check(self, X: np.ndarray) -> np.ndarray:
         """Return X as float32 rows; raise ValueError for a bad shape, type or value."""
         X = np.asarray(X)
@@ -182,7 +190,9 @@ class StreamGreedy:
         rng = np.random.default_rng([self.seed, self.n_blocks_])  # of the block alone: a restart needs no rng state
         if self.n_blocks_ == 0:
             self._objective.start(rows, rng)
-        changed = self.reservoir.offer(rows, self.n_learnt_, rng) if self.objective != "entropy" else None
+        changed = np.empty(0, np.int64)
+        if self.objective != "entropy" and not self._is_fixed:
+            changed = self.reservoir.offer(rows, self.n_learnt_, rng)
         self._objective.open_block(rows, self.reservoir, changed, rng)
         n_placed = self._fill_and_swap(rows)
         self.n_learnt_ += len(rows)
@@ -298,6 +308,7 @@ class StreamGreedy:
 
     _COUNTERS = (
         "n_seen_", "n_learnt_", "n_blocks_", "n_swaps_", "version_", "_next_id", "_version_before", "_idle_blocks",
+        "_is_fixed",
     )  # fmt: skip
 
     def _identity(self) -> np.ndarray:

@@ -1,0 +1,51 @@
+"""KIN40K for the Gaussian-process experiment, and what an experiment's run cost.
+
+Called by the experiment commands. It must not write into the data folder; the other data sets are in mixture_data.
+"""
+
+import gzip
+import pathlib
+import resource
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+def kin40k(data: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return KIN40K's inputs (40,000 x 8) and targets (40,000,), standardised, in the file's order."""
+    with gzip.open(data / "kin40k" / "kin40k.csv.gz", "rt") as file:
+        table = np.loadtxt(file, delimiter=",")
+    return table[:, :8], table[:, 8]
+
+
+class Cost(NamedTuple):
+    """What one call took: wall and processor seconds, and the most memory the process had meanwhile."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_rss_mb: float
+
+
+def measure(function: Callable[[], Any]) -> tuple[Any, Cost]:
+    """Call `function` and return its result with its cost."""
+    clear = pathlib.Path("/proc/self/clear_refs")
+    try:
+        clear.write_text("5")  # resets the peak that VmHWM tells
+    except OSError:
+        pass  # the peak is then that of the whole process so far
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = function()
+    return result, Cost(time.perf_counter() - wall, time.process_time() - cpu, peak_rss_mb())
+
+
+def peak_rss_mb() -> float:
+    """Return the process's peak resident memory since the last `measure` began, in MB."""
+    try:
+        for line in pathlib.Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024.0
+    except OSError:
+        pass  # no /proc: not Linux
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
