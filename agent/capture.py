@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE_S = 1.0
 JITTER = 0.2
 GOOD_AFTER_NS = 60 * NS  # this long without a fault, and the pauses start from the first again
-FAILED_AFTER = 3  # attempts in a row
+FAILED_AFTER = 3  # attempts in a row without a frame
 HANG_GRACE_NS = 2 * NS  # libav's own time-outs come first; they leave nothing behind
 MOST_ABANDONED = 8
 TICK_S = 0.25
@@ -295,8 +295,7 @@ class Capture:
     # The supervisor's side.
 
     def _supervise(self) -> None:
-        pauses = 0
-        number = 0
+        pauses = fruitless = number = 0
         while not self._stopping:
             number += 1
             reader = self._start_reader(number)
@@ -309,8 +308,9 @@ class Capture:
                 break
             if reader.frames and self.clock.monotonic_ns() - started_ns >= GOOD_AFTER_NS:
                 pauses = 0
-            pauses = pauses + 1
-            self._note_failure(reader, pauses)
+            pauses += 1
+            fruitless = 0 if reader.frames else fruitless + 1
+            self._note_failure(reader, fruitless)
             self._pause(pauses)
         with self._changed:
             self._done = True
@@ -400,14 +400,14 @@ class Capture:
         return SourceError(f"{self.info.uri}: {small} of {reader.frames} frames are smaller than {side}x{side} pixels",
                            partial=self._counts["frames"] > 0)
 
-    def _note_failure(self, reader: _Reader, pauses: int) -> None:
+    def _note_failure(self, reader: _Reader, fruitless: int) -> None:
         if reader.frames:
             self._counts["reconnects"] += 1
         else:
             self._counts["open_failures"] += 1
         text = str(reader.error) if reader.error is not None else f"{self.info.uri}: the stream ended"
         self._warn("lost" if reader.frames else "open", "%s; trying again", text)
-        self._state = SourceState.FAILED if pauses >= FAILED_AFTER else SourceState.CONNECTING
+        self._state = SourceState.FAILED if fruitless >= FAILED_AFTER else SourceState.CONNECTING
 
     def _pause(self, pauses: int) -> None:
         longest = min(FIRST_PAUSE_S * 2.0 ** min(pauses - 1, 10), self._config.reconnect_cap_s)

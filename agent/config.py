@@ -47,7 +47,7 @@ class SourceConfig(_Section):
     tls_verify: bool = False  # most cameras sign their own certificates
     camera_size: Annotated[str, Meta(pattern=r"^([1-9][0-9]{0,4}x[1-9][0-9]{0,4})?$")] = ""  # V4L2; empty: its default
     camera_format: Annotated[str, Meta(pattern=r"^[a-z0-9]{0,16}$")] = ""  # V4L2: mjpeg, yuyv422, ...
-    reconnect_cap_s: Annotated[float, Meta(ge=1.0, le=60.0)] = 5.0  # longest pause between attempts, +-20 %
+    reconnect_cap_s: Annotated[float, Meta(ge=1.0, le=60.0)] = 4.0  # longest pause between attempts, +-20 %
     nav_csv: str = ""  # time-stamped positions of the vehicle (agent/nav.py says which columns)
     nav_start: str = ""  # ISO time of a file's first frame, for a nav_csv in absolute time; empty: its first row's
 
@@ -112,6 +112,7 @@ class LearningConfig(_Section):
 
     patch_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.25
     first_epoch_frames: Annotated[int, Meta(ge=2, le=1000)] = 12
+    epoch_frames: Annotated[int, Meta(ge=2, le=128)] = 32  # longest epoch, in accepted frames
     activation_delay_frames: Annotated[int, Meta(ge=1, le=1000)] = 8
 
 

@@ -21,7 +21,7 @@ from stillwatch.agent.secrets import redact_uri
 from stillwatch.agent.source import NOTHING_YET, NothingYet, PacketTap, RawFrame, SourceInfo
 from stillwatch.agent.source_video import Decoder, reason
 
-CONNECT_TIMEOUT_S = 3.0  # a camera on its network answers in milliseconds; a dead one must not cost a retry's time
+PROBE_TIMEOUT_S = 2.5  # a camera on its network answers in milliseconds; a dead one must not cost a retry's time
 DEFAULT_PORTS = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443}
 REFUSALS = {
     "HTTPUnauthorizedError": "refuses the user name or password (401)",
@@ -57,6 +57,8 @@ class _LiveSource:
             raise SourceError(f"{self.info.uri}: {self._explain(error)}") from None
 
     def _explain(self, error: BaseException) -> str:
+        if isinstance(error, av.error.ExitError):
+            return f"not open within source.open_timeout_s = {self._config.open_timeout_s:g}"
         return REFUSALS.get(type(error).__name__) or f"cannot be opened: {reason(error)}"
 
     def read(self) -> RawFrame | NothingYet | None:
@@ -66,10 +68,15 @@ class _LiveSource:
         try:
             found = self._decoder.step()
         except (av.error.FFmpegError, OSError) as error:
-            raise SourceError(f"{self.info.uri}: lost: {reason(error)}") from None
+            raise SourceError(f"{self.info.uri}: lost: {self._loss(error)}") from None
         if isinstance(found, RawFrame):
             return found
         return NOTHING_YET if found else None
+
+    def _loss(self, error: BaseException) -> str:
+        if isinstance(error, av.error.ExitError):  # our own time-out interrupted the read
+            return f"no data for {self._config.stall_timeout_s:g} s"
+        return reason(error)
 
     def close(self) -> None:
         self._decoder = None
@@ -96,7 +103,7 @@ class NetworkSource(_LiveSource):
         config = self._config
         wait_us = str(round(config.open_timeout_s * 1e6))
         options = {"max_pixels": str(config.max_pixels), "timeout": wait_us, "rw_timeout": wait_us,
-                   "fflags": "nobuffer", "analyzeduration": "2000000", "probesize": "1000000"}
+                   "fflags": "nobuffer", "fpsprobesize": "0", "analyzeduration": "2000000", "probesize": "1000000"}
         if self.info.kind == "rtsp":
             options |= {"rtsp_transport": config.rtsp_transport, "reorder_queue_size": "64"}
         if config.tls_verify:
@@ -105,13 +112,24 @@ class NetworkSource(_LiveSource):
         return av.open(self._uri, options=options, timeout=timeouts, metadata_errors="ignore")
 
     def _probe(self) -> None:
-        """Connect and hang up: a dead host is known in seconds, while a slow camera may still take its time."""
+        """Connect, ask an RTSP server for its options, and hang up.
+
+        A dead host, or one whose kernel still accepts connections while its server hangs, is known in seconds; a
+        camera that is well but slow to start its stream may still take open_timeout_s.
+        """
         parts = urlsplit(self._uri)
-        host, port = parts.hostname, parts.port or DEFAULT_PORTS[parts.scheme.lower()]
+        scheme, host = parts.scheme.lower(), parts.hostname
+        port = parts.port or DEFAULT_PORTS[scheme]
         try:
-            socket.create_connection((host, port), CONNECT_TIMEOUT_S).close()
+            with socket.create_connection((host, port), PROBE_TIMEOUT_S) as connection:
+                if scheme == "rtsp":
+                    connection.settimeout(PROBE_TIMEOUT_S)
+                    place = f"[{host}]" if ":" in str(host) else host
+                    connection.sendall(f"OPTIONS rtsp://{place}:{port}/ RTSP/1.0\r\nCSeq: 1\r\n\r\n".encode())
+                    if not connection.recv(1):
+                        raise ConnectionError(0, "hangs up without an answer")
         except TimeoutError:
-            raise SourceError(f"{self.info.uri}: no answer from {host}:{port} in {CONNECT_TIMEOUT_S:g} s") from None
+            raise SourceError(f"{self.info.uri}: no answer from {host}:{port} in {PROBE_TIMEOUT_S:g} s") from None
         except OSError as error:
             raise SourceError(f"{self.info.uri}: cannot connect to {host}:{port}: {error.strerror}") from None
 
