@@ -139,8 +139,9 @@ class RecordingSource:
     def _note(self, record: Record, body: Any) -> None:
         match body:
             case r.Session():
-                if self.session is None or (body.run, body.wall_ns) != (self.session.run, self.session.wall_ns):
+                if self.session is not None and body != self.session:
                     self._decoder = None
+                    self.passed.append((record, body))
                 self.session = body
             case r.Stream():
                 held = self._decoder

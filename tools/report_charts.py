@@ -12,6 +12,9 @@ import numpy as np
 _STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200,
             86_400, 172_800, 604_800, 2_592_000)  # fmt: skip
 WIDTH = 1000.0
+# Muted, and each unlike its neighbours: (hue, saturation in %). Beyond them they come again in another lightness.
+_HUES = ((192, 48), (24, 62), (255, 30), (82, 34), (340, 42), (46, 58), (215, 46), (150, 30), (8, 45), (285, 26),
+         (62, 40), (172, 42), (316, 28), (232, 32))  # fmt: skip
 
 Label = Callable[[int], str]
 
@@ -48,8 +51,9 @@ def n_bytes(value: float) -> str:
 
 
 def component_colour(identity: int) -> str:
-    """Return the colour of a component, the same wherever it appears: hues a golden angle apart."""
-    return f"hsl({(identity * 137.508 + 200) % 360:.0f} {48 + 12 * (identity % 3)}% var(--lightness))"
+    """Return the colour of a component, the same wherever it appears."""
+    hue, saturation = _HUES[identity % len(_HUES)]
+    return f"hsl({hue} {saturation}% var(--lightness{'' if identity // len(_HUES) % 2 == 0 else '-b'}))"
 
 
 def time_ticks(span_ns: int, wanted: int = 7) -> list[int]:
@@ -77,16 +81,17 @@ def plot(
 
     `y_ticks` are (y in the box, text); `extra` is HTML laid over the plot.
     """
+    times = time_ticks(span_ns, 4 if "small" in classes else 7)
     x_marks = "".join(f"<line class='grid' x1='{x:.1f}' x2='{x:.1f}' y1='0' y2='{height}'/>"
-                      for x in (_x(t, span_ns) for t in time_ticks(span_ns)[1:]))  # fmt: skip
+                      for x in (_x(t, span_ns) for t in times[1:]))  # fmt: skip
     y_marks = "".join(f"<line class='grid' x1='0' x2='{WIDTH:.0f}' y1='{y:.1f}' y2='{y:.1f}'/>" for y, _ in y_ticks)
     x_labels = "".join(f"<span style='left:{_x(t, span_ns) / 10:.2f}%'>{esc(label(t))}</span>"
-                       for t in time_ticks(span_ns) if _x(t, span_ns) < 985)  # fmt: skip
+                       for t in times if _x(t, span_ns) < 985)  # fmt: skip
     y_labels = "".join(f"<span style='top:{100 * y / height:.1f}%'>{esc(text)}</span>" for y, text in y_ticks)
     return (
         f"<div class='plot {classes}'><div class='y'>{y_labels}</div><div class='area' style='height:{height}px'>"
-        f"<svg viewBox='0 0 {WIDTH:.0f} {height}' preserveAspectRatio='none' aria-hidden='true'>{x_marks}{y_marks}{body}"
-        f"</svg>{extra}</div><div class='x'>{x_labels}</div></div>"
+        f"<svg viewBox='0 0 {WIDTH:.0f} {height}' preserveAspectRatio='none' aria-hidden='true'>{x_marks}{y_marks}"
+        f"{body}</svg>{extra}</div><div class='x'>{x_labels}</div></div>"
     )
 
 
@@ -206,8 +211,9 @@ def spark(values: Sequence[float], height: int = 28) -> str:
     scale = (high - low) or 1.0
     step = WIDTH / (len(values) - 1)
     points = [(i * step, 2 + (height - 4) * (1 - (v - low) / scale)) for i, v in enumerate(values)]
-    return (f"<svg class='spark' viewBox='0 0 {WIDTH:.0f} {height}' preserveAspectRatio='none' aria-hidden='true'>"
-            f"<path class='fill' d='{area(points, height)}'/><path class='line' d='{path(points)}'/></svg>")  # fmt: skip
+    body = f"<path class='fill' d='{area(points, height)}'/><path class='line' d='{path(points)}'/>"
+    box = f"viewBox='0 0 {WIDTH:.0f} {height}' preserveAspectRatio='none'"
+    return f"<svg class='spark' {box} aria-hidden='true'>{body}</svg>"
 
 
 def bars(rows: Sequence[tuple[str, float, str]]) -> str:

@@ -1,0 +1,42 @@
+"""Records a source with everything the agent decides about it, for replay.
+
+The `record` command: a run whose folder is the recording itself. tools/run.py does the work.
+"""
+
+import argparse
+import pathlib
+import sys
+
+from stillwatch.agent.app import RunOptions, run_agent
+from stillwatch.tools.progress import ProgressLine
+from stillwatch.tools.run import config_from, set_up_logging, tell_result
+from stillwatch.tools.signals import stop_on_signals
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="SOURCE", help="file, image, folder, rtsp://…, v4l2:/dev/…, synthetic:NAME")
+    parser.add_argument("folder", metavar="DIR", help="the recording's folder; an interrupted recording goes on")
+    parser.add_argument("--config", metavar="CONFIG", help="TOML file (default: the defaults)")
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override section.key=value")
+    parser.add_argument("--frames", choices=("packets", "jpeg", "lossless"), help="how frames are kept (default: "
+                        "storage.record_frames; sources without packets are kept lossless)")  # fmt: skip
+    parser.add_argument("--fresh", action="store_true", help="start anew: ignore the folder's checkpoints")
+    parser.add_argument("-v", "--verbose", action="store_true", help="more log lines on stderr")
+
+
+def main(args: argparse.Namespace) -> int:
+    set_up_logging(args.verbose)
+    if args.frames:
+        args.set.append(f"storage.record_frames={args.frames}")
+    config = config_from(args)
+    line = ProgressLine(enabled=sys.stderr.isatty())
+    folder = pathlib.Path(args.folder)
+    options = RunOptions(out=folder, record=folder, fresh=args.fresh, on_progress=line.update)
+    stop_on_signals(options.stop)
+    try:
+        result = run_agent(config, options)
+    finally:
+        line.clear()
+    tell_result(result)
+    print(f"replay it with: stillwatch replay {folder}", file=sys.stderr)
+    return result.exit_code
