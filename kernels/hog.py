@@ -5,7 +5,7 @@ Rows are kept sorted by phase (column modulo cell), as in kernels/sift.py, so th
 """
 
 import math
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 from numba import types
@@ -22,31 +22,35 @@ CLIP = np.float32(0.2)
 TEXTURE = np.float32(0.2357)  # 1 / sqrt(18), as in the authors' features.cc
 
 
-class HogPlan(NamedTuple):
-    """Read-only tables for one image shape and cell size; made by agent/hog.py. `n`: places a phase has."""
+# Read-only tables for one image shape and cell size; made by agent/hog.py. `n`: places a phase has.
+HogPlan = namedtuple(
+    "HogPlan",
+    (
+        "columns",  # ((cell + 2) * n,) int64: image column of each place; phases -1 .. cell
+        "inside",  # (cell, n) float32: 1 where a place is in the image
+        "starts",  # (n_bins, n_taps) int64: taps of each bin column in the orientation planes
+        "offsets",  # (n_bins, n_taps) int64: taps of each bin row, in pixels from the row of output's start
+        "weights",  # (n_bins, n_taps) float32, of columns and of rows
+        "shape",  # (5,) int64: output rows, output columns, ring slots, first and last offset in use
+    ),
+)
 
-    columns: np.ndarray  # ((cell + 2) * n,) int64: image column of each place; phases -1 .. cell
-    inside: np.ndarray  # (cell, n) float32: 1 where a place is in the image
-    starts: np.ndarray  # (n_bins, n_taps) int64: taps of each bin column in the orientation planes
-    offsets: np.ndarray  # (n_bins, n_taps) int64: taps of each bin row, in pixels from the row of output's start
-    weights: np.ndarray  # (n_bins, n_taps) float32, of columns and of rows
-    shape: np.ndarray  # (5,) int64: output rows, output columns, ring slots, first and last offset in use
-
-
-class HogWorkspace(NamedTuple):
-    """Scratch of one thread; K = 9 or 18 orientations."""
-
-    phased: np.ndarray  # (3 * (cell + 2) * n,) float32: ring of rows sorted by phase
-    angle: np.ndarray  # (n,) float32
-    magnitude: np.ndarray  # (n,) float32
-    planes: np.ndarray  # (cell * K * n,) float32: phase, orientation, place
-    pooled: np.ndarray  # (n_slots * n_bins * K * n,) float32: ring of rows pooled along x
-    starts: np.ndarray  # (n_taps,) int64
-    used: np.ndarray  # (n_taps,) float32
-    bins: np.ndarray  # (n_bins * n_bins * K * n,) float32: bin row, bin column, orientation, place
-    sums: np.ndarray  # (4, n) float32
-    done: np.ndarray  # (2,) int64: rows loaded and rows pooled so far
-
+# Scratch of one thread; K = 9 or 18 orientations.
+HogWorkspace = namedtuple(
+    "HogWorkspace",
+    (
+        "phased",  # (3 * (cell + 2) * n,) float32: ring of rows sorted by phase
+        "angle",  # (n,) float32
+        "magnitude",  # (n,) float32
+        "planes",  # (cell * K * n,) float32: phase, orientation, place
+        "pooled",  # (n_slots * n_bins * K * n,) float32: ring of rows pooled along x
+        "starts",  # (n_taps,) int64
+        "used",  # (n_taps,) float32
+        "bins",  # (n_bins * n_bins * K * n,) float32: bin row, bin column, orientation, place
+        "sums",  # (4, n) float32
+        "done",  # (2,) int64: rows loaded and rows pooled so far
+    ),
+)
 
 plan_type = types.NamedTuple(
     (read_vector(i8), read_matrix(f4), read_matrix(i8), read_matrix(i8), read_matrix(f4), read_vector(i8)), HogPlan

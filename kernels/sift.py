@@ -6,7 +6,7 @@ writes whole contiguous rows of the grid, which is what makes it faster than gat
 """
 
 import math
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 from numba import types
@@ -72,42 +72,44 @@ def weighted_sum(source, starts, weights, length, out_start, out):
                 o[j] += low + (w4 * s4[j] + w5 * s5[j] + w6 * s6[j] + w7 * s7[j])
 
 
-class SiftPlan(NamedTuple):
-    """Read-only tables for one image shape, step and bin size; made by agent/dense_sift.py.
+# Read-only tables for one image shape, step and bin size; made by agent/dense_sift.py. `n` is the number of places a
+# phase has: grid columns, the reach on both sides, padding.
+SiftPlan = namedtuple(
+    "SiftPlan",
+    (
+        "rows",  # (n_rows,) int64: image row of each grid row
+        "smoothing_taps",  # (n_taps,) int64: 0, 1, 2, ...
+        "smoothing_weights",  # (n_taps,) float32: Gaussian, padded to TAPS with 0
+        "columns",  # ((step + 2) * n,) int64: image column of each place; phases -1 .. step
+        "inside",  # (step, n) float32: 1 where a place is in the image and not on its edge
+        "bin_starts",  # (4, n_taps) int64: taps of each bin column in the orientation planes
+        "bin_offsets",  # (4, n_taps) int64: the same taps as pixels from the patch's centre
+        "bin_weights",  # (4, n_taps) float32
+        "window_starts",  # (n_taps,) int64: taps of the whole window in a phase-sorted row
+        "window_offsets",  # (n_taps,) int64
+        "window_weights",  # (n_taps,) float32, sum 1
+        "shape",  # (3,) int64: grid columns, reach in pixels, smoothing radius
+        "mass",  # (1,) float32: sum of all bin weights over the patch
+    ),
+)
 
-    `n` is the number of places a phase has: grid columns, the reach on both sides, padding.
-    """
-
-    rows: np.ndarray  # (n_rows,) int64: image row of each grid row
-    smoothing_taps: np.ndarray  # (n_taps,) int64: 0, 1, 2, ...
-    smoothing_weights: np.ndarray  # (n_taps,) float32: Gaussian, padded to TAPS with 0
-    columns: np.ndarray  # ((step + 2) * n,) int64: image column of each place; phases -1 .. step
-    inside: np.ndarray  # (step, n) float32: 1 where a place is in the image and not on its edge
-    bin_starts: np.ndarray  # (4, n_taps) int64: taps of each bin column in the orientation planes
-    bin_offsets: np.ndarray  # (4, n_taps) int64: the same taps as pixels from the patch's centre
-    bin_weights: np.ndarray  # (4, n_taps) float32
-    window_starts: np.ndarray  # (n_taps,) int64: taps of the whole window in a phase-sorted row
-    window_offsets: np.ndarray  # (n_taps,) int64
-    window_weights: np.ndarray  # (n_taps,) float32, sum 1
-    shape: np.ndarray  # (3,) int64: grid columns, reach in pixels, smoothing radius
-    mass: np.ndarray  # (1,) float32: sum of all bin weights over the patch
-
-
-class SiftWorkspace(NamedTuple):
-    """Scratch of one thread. `n` and `step` as in the plan, `slot` = (4 * 8 + 1) * n."""
-
-    padded: np.ndarray  # (width + 2 * radius,) float32
-    smoothed: np.ndarray  # ((2 * radius + 1) * width,) float32: ring of rows smoothed along x
-    row: np.ndarray  # (width,) float32
-    phased: np.ndarray  # (3 * (step + 2) * n,) float32: ring of smoothed rows sorted by phase
-    planes: np.ndarray  # (step * 8 * n,) float32: phase, orientation, place
-    pooled: np.ndarray  # ((2 * reach + 1) * slot,) float32: ring of rows pooled along x
-    starts: np.ndarray  # (max of n_taps,) int64
-    used: np.ndarray  # (max of n_taps,) float32
-    bins: np.ndarray  # (128 * n,) float32
-    grey: np.ndarray  # (n,) float32
-    sums: np.ndarray  # (4, n) float32
-
+# Scratch of one thread. `n` and `step` as in the plan, `slot` = (4 * 8 + 1) * n.
+SiftWorkspace = namedtuple(
+    "SiftWorkspace",
+    (
+        "padded",  # (width + 2 * radius,) float32
+        "smoothed",  # ((2 * radius + 1) * width,) float32: ring of rows smoothed along x
+        "row",  # (width,) float32
+        "phased",  # (3 * (step + 2) * n,) float32: ring of smoothed rows sorted by phase
+        "planes",  # (step * 8 * n,) float32: phase, orientation, place
+        "pooled",  # ((2 * reach + 1) * slot,) float32: ring of rows pooled along x
+        "starts",  # (max of n_taps,) int64
+        "used",  # (max of n_taps,) float32
+        "bins",  # (128 * n,) float32
+        "grey",  # (n,) float32
+        "sums",  # (4, n) float32
+    ),
+)
 
 plan_type = types.NamedTuple(
     (read_vector(i8), read_vector(i8), read_vector(f4), read_vector(i8), read_matrix(f4))
