@@ -33,7 +33,6 @@ from stillwatch.agent.secrets import scrub
 from stillwatch.agent.source import Source, open_source
 from stillwatch.agent.source_state import SourceState, combine
 from stillwatch.agent.status import StatusReporter, versions
-from stillwatch.kernels.warm_up import load_all
 from stillwatch.transport.messages import Headers, Message
 from stillwatch.transport.recording import Session
 
@@ -90,7 +89,6 @@ def run_agent(config: Config, options: RunOptions, clock: Clock | None = None) -
     """
     with threadpoolctl.threadpool_limits(limits=1):  # BLAS sums differ between one thread and two
         cv2.setNumThreads(1)
-        load_all()
         agent = Agent(config, options, clock or RealClock())
         agent.start()
         try:
@@ -112,6 +110,7 @@ class Agent:
 
     def __init__(self, config: Config, options: RunOptions, clock: Clock):
         self._config, self._options, self._clock = config, options, clock
+        source = open_source(config.source.uri, config.source, clock)
         wall_ns = clock.wall_ns()
         self._identity = (
             config.agent.id, f"{wall_ns // 10**9:x}-{random_secrets.token_hex(2)}", health.boot_id(), wall_ns // 10**6,
@@ -122,7 +121,6 @@ class Agent:
         publisher = make_publisher(config, clock)
         self._folder = make_run_folder(config, options.out, clock, self._on_disk_state)
         self._resumed = self._resume()
-        source = open_source(config.source.uri, config.source, clock)
         session = self._session(source)
         self._recorder = make_recorder(
             config, options.record, clock, session, self._resumed, self._on_disk_state
@@ -240,7 +238,7 @@ class Agent:
                 self._capture.request_reopen()
 
     def _look_after(self) -> None:
-        """What is due by the clock: watchdog, progress, checkpoint, sampling. None of it changes a result unrecorded."""
+        """What is due by the clock: watchdog, progress, checkpoint, sampling; no result changes unrecorded."""
         now_ns = self._clock.monotonic_ns()
         if now_ns - self._pinged_ns >= WATCHDOG_NS:
             self._pinged_ns = now_ns
@@ -320,7 +318,8 @@ class Agent:
         meta = {
             "agent": self._config.agent.id, "run": self._identity[1], "config_hash": config_hash(self._config),
             "source": self._capture.info.uri, "next_sequence": frame.sequence + 1, "t_ns": frame.t_ns,
-            "finished": finished, "live": self._capture.live, "accepted": self.pipeline.accepted, "hash": self.pipeline.learner_hash(),
+            "finished": finished, "live": self._capture.live, "accepted": self.pipeline.accepted,
+            "hash": self.pipeline.learner_hash(),
         }  # fmt: skip
         folders = [self._folder.checkpoints] + ([self._recorder.checkpoints] if self._recorder else [])
         try:
@@ -342,8 +341,10 @@ class Agent:
         }  # fmt: skip
 
     def _announce_end(self, summary: dict[str, Any], exit_code: int, reason: str) -> None:
-        state = SourceState.ENDED.value
-        self.send(self.pipeline.summaries.source_change(state, self._state.value, reason, self.pipeline.last_frame))
+        if self._state is not SourceState.ENDED:
+            last = self.pipeline.last_frame
+            change = self.pipeline.summaries.source_change(SourceState.ENDED.value, self._state.value, reason, last)
+            self.send(change)
         self.send(self.pipeline.summaries.summary(**summary, exit_code=exit_code, reason=reason[:256]))
 
     def _accounts(self) -> dict[str, Any]:

@@ -115,11 +115,15 @@ class Outlet:
     # -- sender thread ---------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        opened: list[Carrier] = []
         try:
             for carrier in self._carriers:
                 carrier.open()
+                opened.append(carrier)
         except TransportError as error:
             self._failure = error
+            for carrier in opened:
+                carrier.close()
             return
         finally:
             self._opened.set()

@@ -51,7 +51,7 @@ def test_the_wheel_runs_in_a_fresh_venv_outside_the_checkout(wheel, tmp_path):
     run(sys.executable, "-m", "venv", str(tmp_path / "venv"), cwd=tmp_path)
     bin_dir = tmp_path / "venv" / "bin"
     run(str(bin_dir / "python"), "-m", "pip", "install", "--quiet", str(wheel), cwd=tmp_path)
-    run(str(bin_dir / "stillwatch"), "run", "--source", "synthetic:transect?frames=60", "--out", "out",
+    run(str(bin_dir / "stillwatch"), "run", "--source", "synthetic:transect?n_frames=60", "--out", "out",
         "--set", "publish.endpoint=", cwd=tmp_path)  # fmt: skip
     summary = json.loads(pathlib.Path(tmp_path / "out" / "summary.json").read_text())
     assert summary["frames"] == 60

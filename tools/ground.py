@@ -103,7 +103,7 @@ class GroundStation:
 
     def _watch_silence(self) -> None:
         silent_s = self._subscriber.silent_s
-        if silent_s > SILENCE_TOLD_S and not self._silence_told:
+        if self.received and silent_s > SILENCE_TOLD_S and not self._silence_told:
             self._silence_told = True
             _tell(f"silence: nothing from {self._endpoint} for {silent_s:.0f} s; still listening")
 
