@@ -259,7 +259,8 @@ class Learners:
     # -- state -----------------------------------------------------------------------------------------------
 
     def learner_hash(self) -> str:
-        """Return the hash of what was learnt: the three learners, not the buffers in front of them."""
+        """Return the hash of what was learnt, after a running epoch: the learners, not the buffers before them."""
+        self.wait()
         return state_hash(self._learner_states())
 
     def _learner_states(self) -> State:

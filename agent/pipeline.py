@@ -251,7 +251,6 @@ class Pipeline:
 
     def learner_hash(self) -> str:
         """Return the hash of what was learnt, after waiting for a running epoch."""
-        self.learners.wait()
         return self.learners.learner_hash()
 
     def _stages(self) -> dict[str, Any]:
