@@ -75,6 +75,7 @@ class RecordingSource:
         self._records: Any = None
         self._decoder: _PacketDecoder | None = None
         self._damage_seen = 0
+        self._next_record = _NEVER
 
     def open(self) -> None:
         """Find the recording and its session; SourceError says what is wrong with it."""
@@ -97,6 +98,7 @@ class RecordingSource:
 
     def _advance_to_session(self) -> None:
         for record, body in self._records:
+            self._next_record = record.sequence + 1
             self._note(record, body)
             if self.session is not None:
                 return
@@ -106,7 +108,8 @@ class RecordingSource:
         """Return the next frame that was taken; None after the last. Damaged stretches are skipped and noted."""
         try:
             for record, body in self._records:
-                if self._decoder is not None and self._lost_packets():
+                hole, self._next_record = record.sequence > self._next_record, record.sequence + 1
+                if self._decoder is not None and (self._lost_packets() or hole):
                     self._open_decoder(msgspec.structs.replace(self._decoder.stream, continues=True))
                 if not isinstance(body, r.FrameRecord):
                     self._note(record, body)
