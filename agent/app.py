@@ -16,7 +16,7 @@ import cv2
 import threadpoolctl
 
 from stillwatch.agent import checkpoint, health
-from stillwatch.agent.assembly import make_capture, make_publisher, make_recorder, make_run_folder
+from stillwatch.agent.assembly import make_capture, make_publisher, make_recorder, make_run_folder, make_thin_carrier
 from stillwatch.agent.carriers import CommandBox, LiveCarrier, RunFolderCarrier
 from stillwatch.agent.clock import Clock, RealClock
 from stillwatch.agent.commands import Commander
@@ -128,8 +128,9 @@ class Agent:
         self._capture = make_capture(config, clock, self._resumed, self._recorder)
         self._box = CommandBox()
         self._live = LiveCarrier(publisher, self._box) if publisher is not None else None
+        self._thin = make_thin_carrier(config, options.out / "outbox", clock)
         carriers: list[Carrier] = [RunFolderCarrier(self._folder)]
-        carriers += [carrier for carrier in (self._live, self._recorder) if carrier is not None]
+        carriers += [carrier for carrier in (self._live, self._recorder, self._thin) if carrier is not None]
         self._reporter = StatusReporter(
             Headers(*self._identity), clock, self.pipeline, self._capture, folder=options.out,
             config_hash=config_hash(config), memory_bytes=sum(n for _, n in memory), extra=self._of_transport,
@@ -285,8 +286,11 @@ class Agent:
         drops = dict(self._outlet.drops)
         for kind, count in (publisher.drops if publisher else {}).items():
             drops[kind] = drops.get(kind, 0) + count
+        tx_bytes = dict(publisher.tx_bytes) if publisher else {}
+        if self._thin is not None:
+            tx_bytes["link"] = self._thin.tx_bytes
         return {
-            "drops": drops, "tx_bytes": dict(publisher.tx_bytes) if publisher else {},
+            "drops": drops, "tx_bytes": tx_bytes,
             "endpoints": publisher.endpoints if publisher else {},
         }  # fmt: skip
 

@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Callable
 
 from stillwatch.agent.capture import Capture
+from stillwatch.agent.carrier_thin import ThinCarrier
 from stillwatch.agent.clock import Clock
 from stillwatch.agent.config import Config
 from stillwatch.agent.config_reader import Problem
@@ -15,7 +16,7 @@ from stillwatch.agent.nav import NavTrack
 from stillwatch.agent.recorder import Recorder
 from stillwatch.agent.resume import Resumed
 from stillwatch.agent.source import Source, open_source
-from stillwatch.transport.errors import SecurityError
+from stillwatch.transport.errors import LinkError, SecurityError
 from stillwatch.transport.publisher import Publisher
 from stillwatch.transport.recording import Session
 from stillwatch.transport.run_folder import RunFolder
@@ -36,6 +37,16 @@ def make_publisher(config: Config, clock: Clock) -> Publisher | None:
         )
     except SecurityError as error:
         raise ConfigError([Problem("config", "publish.endpoint", publish.endpoint, str(error))]) from None
+
+
+def make_thin_carrier(config: Config, folder: pathlib.Path, clock: Clock) -> ThinCarrier | None:
+    """Return the thin link's carrier, None where no preset is named; ConfigError where it cannot be used."""
+    if not config.link.preset:
+        return None
+    try:
+        return ThinCarrier(config, folder, clock)
+    except (LinkError, SecurityError) as error:
+        raise ConfigError([Problem("config", "link", config.link.preset, str(error))]) from None
 
 
 def make_run_folder(config: Config, path: pathlib.Path, clock: Clock, on_state: OnState) -> RunFolder:

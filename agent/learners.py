@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stillwatch.agent.clock import Clock
+from stillwatch.agent.component_exemplars import ComponentExemplar, ComponentExemplars
 from stillwatch.agent.config import Config, MixtureConfig
 from stillwatch.agent.epoch_buffer import PAYLOAD_HEADER, EpochBuffer, pack_payload, unpack_payload
 from stillwatch.agent.errors import SnapshotError
@@ -47,6 +48,7 @@ class EpochReport:
     scenes: dict[str, Any]
     changed_exemplars: list[tuple[int, int, int, bytes]]  # id, sequence, t_ns, JPEG
     removed_exemplars: list[int]
+    changed_scenes: list[ComponentExemplar]
     exemplar_utility: float
 
 
@@ -82,6 +84,9 @@ class Learners:
             n_frame_dims, k=config.exemplars.k, block=config.exemplars.block, validation=config.exemplars.validation,
             minimum_gain=config.exemplars.minimum_gain, payload_bytes=payload_bytes, seed=seed + 2,
         )  # fmt: skip
+        self.scene_exemplars = ComponentExemplars(
+            n_frame_dims, max_components=config.scenes.max_components, payload_bytes=payload_bytes
+        )
         self._seed = seed
         room = {
             "patch_capacity": config.patches.memory // 2, "frame_capacity": MAX_EPOCH_FRAMES,
@@ -96,6 +101,7 @@ class Learners:
         self.epoch = 0
         self._activation_frame = -1  # n_offered at which the pending epoch becomes active; -1: none pending
         self._announced_exemplars: set[int] = set()
+        self._announced_scenes: dict[int, tuple[int, int]] = {}  # component: rows of its most and least typical
         self._jobs: queue.Queue = queue.Queue(maxsize=1)
         self._learnt = (0, 0)  # patches and frames of the last epoch learnt
         self._learnt_t_ns = self._last_t_ns = 0
@@ -205,7 +211,8 @@ class Learners:
         assert self.models is not None
         return EpochReport(
             self.models, self.learner_hash(), self._learnt_t_ns, dict(self._seconds), *self._learnt,
-            dict(self.patches.report_), dict(self.scenes.report_), changed, removed, float(self.exemplars.utility_),
+            dict(self.patches.report_), dict(self.scenes.report_), changed, removed, self._scene_changes(),
+            float(self.exemplars.utility_),
         )  # fmt: skip
 
     def report_all(self) -> EpochReport | None:
@@ -214,6 +221,7 @@ class Learners:
         if self.models is None:
             return None
         self._announced_exemplars = set()
+        self._announced_scenes = {}
         return self._report()
 
     def _exemplar_changes(self) -> tuple[list[tuple[int, int, int, bytes]], list[int]]:
@@ -226,6 +234,17 @@ class Learners:
         removed = sorted(self._announced_exemplars.difference(held))
         self._announced_exemplars = set(held)
         return changed, removed
+
+    def _scene_changes(self) -> list[ComponentExemplar]:
+        """Return the examples of scenes whose most or least typical one has changed: the newest changes always."""
+        table = self.scene_exemplars.table()
+        shown: dict[int, tuple[int, int]] = {}
+        for component in {exemplar.component_id for exemplar in table}:
+            rows = {e.kind: e.row_number for e in table if e.component_id == component}
+            shown[component] = rows["most_typical"], rows["least_typical"]
+        changed = {component for component, rows in shown.items() if self._announced_scenes.get(component) != rows}
+        self._announced_scenes = shown
+        return [exemplar for exemplar in table if exemplar.component_id in changed]
 
     # -- worker thread ---------------------------------------------------------------------------------------
 
@@ -247,6 +266,7 @@ class Learners:
         self.scenes.partial_fit(frames)
         if epoch < SHORT_SCENE_EPOCHS:
             self.scenes.flush()
+        self._show_scenes(frames, buffer.payloads())
         marks.append(self._clock.thread_cpu_s())
         self.exemplars.partial_fit(frames, buffer.payloads())
         if epoch < SHORT_SCENE_EPOCHS:
@@ -255,6 +275,15 @@ class Learners:
         self._seconds = dict(zip(self._seconds, np.diff(marks).tolist(), strict=True))
         self._learnt = (buffer.n_patches, buffer.n_frames)
         buffer.clear()
+
+    def _show_scenes(self, frames: np.ndarray, payloads: list[bytes]) -> None:
+        """Let the epoch's frames be examples of the scenes they belong to, as the newest scene model sees them."""
+        scenes = self.scenes.predictive()
+        if scenes is None or scenes.n_components == 0:
+            return
+        self.scene_exemplars.rescore(lambda rows: (scenes.predict(rows), scenes.score_samples(rows)))
+        numbers = np.array([unpack_payload(payload)[0] for payload in payloads], np.int64)
+        self.scene_exemplars.offer(frames, scenes.predict(frames), scenes.score_samples(frames), numbers, payloads)
 
     # -- state -----------------------------------------------------------------------------------------------
 
@@ -265,9 +294,15 @@ class Learners:
 
     def _learner_states(self) -> State:
         state: State = {}
-        for name, learner in (("patches", self.patches), ("scenes", self.scenes), ("exemplars", self.exemplars)):
+        for name, learner in self._learners().items():
             state.update(with_prefix(name, learner.state()))
         return state
+
+    def _learners(self) -> dict[str, Any]:
+        return {
+            "patches": self.patches, "scenes": self.scenes, "exemplars": self.exemplars,
+            "scene_exemplars": self.scene_exemplars,
+        }  # fmt: skip
 
     def state(self) -> State:
         """Return everything needed to go on from here, after waiting for a running epoch."""
@@ -291,8 +326,8 @@ class Learners:
         counters = state.get("counters")
         if counters is None or counters.shape != (6,):
             raise SnapshotError("learners: the saved state has no counters of length 6")
-        before = {"patches": self.patches.state(), "scenes": self.scenes.state(), "exemplars": self.exemplars.state()}
-        learners: dict[str, Any] = {"patches": self.patches, "scenes": self.scenes, "exemplars": self.exemplars}
+        learners = self._learners()
+        before = {name: learner.state() for name, learner in learners.items()}
         try:
             for name, learner in learners.items():
                 learner.restore(without_prefix(name, state))
@@ -318,5 +353,6 @@ class Learners:
             "patch mixture": self.patches.memory_bytes(),
             "scene mixture": self.scenes.memory_bytes(),
             "exemplars": self.exemplars.memory_bytes(),
+            "scene exemplars": self.scene_exemplars.memory_bytes(),
             "epoch buffers": self._filling.memory_bytes() + self._learning.memory_bytes(),
         }
