@@ -42,7 +42,7 @@ def read_header(data: bytes) -> ImageHeader | None:
         for signature, parse in PARSERS:
             if signature.match(data):
                 return parse(data)
-    except (struct.error, IndexError, ValueError):
+    except (struct.error, IndexError, ValueError, OverflowError):
         return None  # the signature stands, but the header is cut off
     return None
 
@@ -130,8 +130,10 @@ def _webp(data: bytes) -> ImageHeader:
 
 
 def _pnm(data: bytes) -> ImageHeader:
-    tokens = re.sub(rb"#[^\n]*", b"", data[:4096]).split(None, 3)
-    return ImageHeader("pnm", int(tokens[1]), int(tokens[2]))
+    found = re.match(rb"P[1-6]\s+(\d+)\s+(\d+)\s", re.sub(rb"#[^\n]*", b"", data[:4096]))
+    if found is None:
+        raise ValueError("no size in the head")
+    return ImageHeader("pnm", int(found[1]), int(found[2]))
 
 
 def _jpeg2000(data: bytes) -> ImageHeader:
