@@ -208,6 +208,16 @@ class Recorder:
         self._frames += written
         return frame
 
+    def image(
+        self, sequence: int, t_ns: int, wall_ns: int, data: bytes, image_format: str, colour: np.ndarray
+    ) -> None:  # fmt: skip
+        """Record a frame that comes as an encoded image of any size, byte for byte; `colour` are its pixels."""
+        height, width = colour.shape[:2]
+        self._frames += self._append(r.FrameRecord(
+            sequence=sequence, t_ns=t_ns, mono_ns=t_ns, wall_ns=wall_ns, source_ns=t_ns, width=width, height=height,
+            image=data, image_format=image_format,
+        ), t_ns)  # fmt: skip
+
     def decision(
         self, frame: Frame, *, accepted: bool, reason: str = "", state: str = "", scene_change: bool = False,
         value: float | None = None, rarity: float | None = None, event: int = -1,

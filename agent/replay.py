@@ -151,7 +151,7 @@ class Replay:
                 if frame is None:
                     continue
                 self._move_clock(frame)
-                if pixels is not None and pixels != pixel_checksum(frame.colour):
+                if pixels and pixels != pixel_checksum(frame.colour):
                     self.result.pixel_differences += 1
                     self.result.differ(frame.sequence)
                 step = self.pipeline.step(frame)
