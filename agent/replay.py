@@ -17,15 +17,13 @@ from stillwatch.agent.clock import VirtualClock
 from stillwatch.agent.commands import apply
 from stillwatch.agent.config import Config
 from stillwatch.agent.config_reader import config_hash
-from stillwatch.agent.errors import SnapshotError, SourceError, UsageError
+from stillwatch.agent.errors import SnapshotError, UsageError
 from stillwatch.agent.frame import Frame
 from stillwatch.agent.pipeline import Pipeline, Sink, Step
 from stillwatch.agent.recorder import pixel_checksum
 from stillwatch.agent.source_recording import RecordingSource
 from stillwatch.transport import recording as r
 from stillwatch.transport.messages import Headers
-from stillwatch.transport.record_format import log_files, read_file
-from stillwatch.transport.run_folder import RECORDING_NAME
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +90,7 @@ class Replay:
 
     Raises
     ------
-    SourceError, SnapshotError, UsageError
+    LogError, SourceError, SnapshotError, UsageError
         No recording, no usable checkpoint, or a config of a version that cannot be read.
     """
 
@@ -104,7 +102,7 @@ class Replay:
         self.clock = VirtualClock()
         self._sink = sink
         self._last = last
-        self._session = first_session(self.path)
+        self._session = r.first_session(self.path)
         self._same_config = config is None
         self.config = config or config_of(self._session, self.result.notes)
         if self._same_config and config_hash(self.config) != self._session.config_hash:
@@ -268,30 +266,6 @@ class Replay:
 
 def _same_number(a: float | None, b: float | None) -> bool:
     return a == b or (a is not None and a != a and b is None)
-
-
-def first_session(path: pathlib.Path) -> r.Session:
-    """Return a recording's first session; SourceError where there is none."""
-    for _, file in log_files(path, RECORDING_NAME):
-        for record in read_file(file, []):
-            body = r.decode_body(record)
-            if isinstance(body, r.Session):
-                return body
-    raise SourceError(f"{path}: holds no recording with a session")
-
-
-def last_frame(path: pathlib.Path) -> r.FrameRecord | None:
-    """Return the last frame record, looking at the last files only."""
-    for _, file in reversed(log_files(path, RECORDING_NAME)):
-        found = None
-        for record in read_file(file, []):
-            if record.kind == r.KIND_OF[r.FrameRecord]:
-                found = record
-        if found is not None:
-            body = r.decode_body(found)
-            assert isinstance(body, r.FrameRecord)
-            return body
-    return None
 
 
 def config_of(session: r.Session, notes: list[str] | None = None) -> Config:

@@ -13,7 +13,6 @@ import msgspec
 
 from stillwatch.agent.config import SourceConfig
 from stillwatch.agent.errors import UsageError
-from stillwatch.agent.replay import first_session
 from stillwatch.agent.source_recording import RecordingSource
 from stillwatch.tools import mcap_formats as f
 from stillwatch.transport import messages as m
@@ -83,7 +82,7 @@ def _base_ns(recording: pathlib.Path, run: Any, has_frames: bool) -> int:
         source.close()
         if first is not None and first.recorded is not None:
             return first.recorded.wall_ns - first.recorded.t_ns
-        return first_session(recording).wall_ns
+        return r.first_session(recording).wall_ns
     for _, message in run.messages():
         return message.wall_ns - message.t_ns
     return 0

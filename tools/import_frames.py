@@ -31,8 +31,8 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".j
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="IN", help="MCAP file, or folder of images")
     parser.add_argument("folder", metavar="OUT", help="new folder for the recording")
-    parser.add_argument("--times", metavar="FILE", help="CSV of image name and time, or of times alone in the order of "
-                        "the names; times are numbers or ISO 8601 (default: FOLDER/times.csv, else --rate)")  # fmt: skip
+    parser.add_argument("--times", metavar="FILE", help="CSV of name and time, or of times alone in the order of "
+                        "the names; times are numbers or ISO 8601 (default: IN/times.csv)")  # fmt: skip
     parser.add_argument("--unit", choices=tuple(UNITS), default="s", help="of numbers in the file (default: s)")
     parser.add_argument("--rate", metavar="HZ", type=float, default=0.0, help="images a second, without a time file")
     parser.add_argument("--topic", metavar="TOPIC", help="of the MCAP file (default: its only topic with images)")

@@ -16,10 +16,11 @@ from stillwatch.agent.config import Config
 from stillwatch.agent.config_reader import config_hash, config_toml, load_config
 from stillwatch.agent.errors import UsageError
 from stillwatch.agent.recorder import cpu_features, versions
-from stillwatch.agent.replay import Comparison, Replay, first_session, last_frame
+from stillwatch.agent.replay import Comparison, Replay
 from stillwatch.kernels.warm_up import load_all
 from stillwatch.tools.compare import compare_folders, tell_comparison
 from stillwatch.tools.progress import ProgressLine
+from stillwatch.transport import recording as r
 from stillwatch.transport.codec import encode
 from stillwatch.transport.messages import Message, kind_of
 from stillwatch.transport.run_folder import RunFolder
@@ -84,7 +85,7 @@ def _other_config(path: pathlib.Path, args: argparse.Namespace) -> Config | None
         return None
     recorded = path / ".replay-config.toml"
     try:
-        recorded.write_text(first_session(path).config_text, "utf-8")
+        recorded.write_text(r.first_session(path).config_text, "utf-8")
         return load_config(recorded, args.set)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}: give a whole config with --config") from error
@@ -138,7 +139,7 @@ def _play(
     replay: Replay, path: pathlib.Path, speed: float | None, line: ProgressLine, last: int
 ) -> tuple[float, float]:
     """Run all steps at the wanted speed; return (seconds taken, seconds of stream time played)."""
-    final = last_frame(path)
+    final = r.last_frame(path)
     end = min(last, final.sequence if final is not None else 0)
     began = shown = time.perf_counter()
     first_t_ns = t_ns = None
@@ -197,7 +198,7 @@ def _explain(result: Comparison, path: pathlib.Path) -> None:
     if result.first_difference >= 0:
         pixels = f"{result.pixel_differences} frames have other pixels"
         print(f"first difference at frame {result.first_difference}; {pixels}")
-    session = first_session(path)
+    session = r.first_session(path)
     here = versions()
     for name, version in sorted(session.versions.items()):
         if here.get(name) != version:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from stillwatch.transport.errors import DecodeError, LogError
-from stillwatch.transport.record_format import Damage, Record, log_files
+from stillwatch.transport.record_format import Damage, Record, log_files, read_file
 from stillwatch.transport.record_log import read_records
 from stillwatch.transport.run_folder import KIND_MESSAGE, RECORDING_NAME
 
@@ -221,3 +221,27 @@ def read_recording(
         if isinstance(body, Session) and body.format > FORMAT:
             raise LogError(f"{folder}: recording format {body.format} is newer than {FORMAT}: update stillwatch")
         yield record, body
+
+
+def first_session(path: pathlib.Path) -> Session:
+    """Return a recording's first session; LogError where there is none."""
+    for _, file in log_files(path, RECORDING_NAME):
+        for record in read_file(file, []):
+            body = decode_body(record)
+            if isinstance(body, Session):
+                return body
+    raise LogError(f"{path}: holds no recording with a session")
+
+
+def last_frame(path: pathlib.Path) -> FrameRecord | None:
+    """Return the last frame record, looking at the last files only."""
+    for _, file in reversed(log_files(path, RECORDING_NAME)):
+        found = None
+        for record in read_file(file, []):
+            if record.kind == KIND_OF[FrameRecord]:
+                found = record
+        if found is not None:
+            body = decode_body(found)
+            assert isinstance(body, FrameRecord)
+            return body
+    return None
