@@ -31,13 +31,20 @@ TICK_S = 0.25
 LOG_EVERY_NS = 60 * NS
 SMALLEST_SIDE_PX = 16  # one SIFT patch
 STOP_WAIT_S = 1.0
+RETIRE_WAIT_S = 0.5  # for a reader to return before it is left behind
 
 
 class FrameMaker:
     """Turn raw frames into Frames: stream time, sequence, epoch, decimation, working size. One thread's."""
 
-    def __init__(self, config: SourceConfig, clock: Clock, live: bool, first_sequence: int,
-                 nav_at: Callable[[int, int], Nav] | None):
+    def __init__(
+        self,
+        config: SourceConfig,
+        clock: Clock,
+        live: bool,
+        first_sequence: int,
+        nav_at: Callable[[int, int], Nav] | None,
+    ):
         self._config = config
         self._clock = clock
         self._live = live
@@ -80,8 +87,9 @@ class FrameMaker:
         if self._format is not None and (form != self._format or (stepped and not self._live)):
             self._epoch += 1
             self.counts["epochs"] += 1
-            log.info("stream epoch %d: %dx%d %s", self._epoch, raw.colour.shape[1], raw.colour.shape[0],
-                     raw.pixel_format)
+            log.info(
+                "stream epoch %d: %dx%d %s", self._epoch, raw.colour.shape[1], raw.colour.shape[0], raw.pixel_format
+            )
         self._format = form
 
     def _scaled(self, raw: RawFrame, flags: FrameFlag, stamps: tuple, nav: Nav) -> Frame | None:
@@ -124,8 +132,9 @@ class _Reader:
         except SourceError as error:
             self.error = error
         except (OSError, ValueError, MemoryError) as error:
-            self.error = SourceError(f"{self.source.info.uri}: {type(error).__name__}: {error}",
-                                     partial=self.frames > 0)
+            self.error = SourceError(
+                f"{self.source.info.uri}: {type(error).__name__}: {error}", partial=self.frames > 0
+            )
         finally:
             self._close()
             self.finished = True
@@ -165,8 +174,16 @@ class Capture:
         Of the jitter of reconnection pauses only.
     """
 
-    def __init__(self, make_source: Callable[[], Source], config: SourceConfig, clock: Clock, *,
-                 first_sequence: int = 0, nav_at: Callable[[int, int], Nav] | None = None, seed: int = 0):
+    def __init__(
+        self,
+        make_source: Callable[[], Source],
+        config: SourceConfig,
+        clock: Clock,
+        *,
+        first_sequence: int = 0,
+        nav_at: Callable[[int, int], Nav] | None = None,
+        seed: int = 0,
+    ):
         self.clock = clock
         self._make_source = make_source
         self._config = config
@@ -232,9 +249,24 @@ class Capture:
         stalls, open_failures, hangs (threads abandoned), undecodable, damaged_packets.
         """
         with self._changed:
-            counts = {name: 0 for name in ("frames", "dropped", "reconnects", "stalls", "damaged", "undecodable",
-                                           "decimated", "too_small", "time_repaired", "epochs", "open_failures",
-                                           "hangs", "damaged_packets")}
+            counts = {
+                name: 0
+                for name in (
+                    "frames",
+                    "dropped",
+                    "reconnects",
+                    "stalls",
+                    "damaged",
+                    "undecodable",
+                    "decimated",
+                    "too_small",
+                    "time_repaired",
+                    "epochs",
+                    "open_failures",
+                    "hangs",
+                    "damaged_packets",
+                )
+            }
             for part in (self._counts, self._maker.counts, self._past):
                 for name, count in part.items():
                     counts[name] = counts.get(name, 0) + count
@@ -345,8 +377,10 @@ class Capture:
             limit_ns = round(NS * (self._config.stall_timeout_s if reader.frames else self._config.open_timeout_s))
             busy_ns = reader.busy_ns
             if busy_ns is not None and now_ns - busy_ns > limit_ns + HANG_GRACE_NS:
-                reader.error = SourceError(f"{reader.source.info.uri}: no answer for {(now_ns - busy_ns) / NS:.1f} s",
-                                           partial=reader.frames > 0)
+                reader.error = SourceError(
+                    f"{reader.source.info.uri}: no answer for {(now_ns - busy_ns) / NS:.1f} s",
+                    partial=reader.frames > 0,
+                )
                 return
             if self.live and now_ns - reader.last_frame_ns > limit_ns and not self._waits_well(reader, limit_ns):
                 return
@@ -362,8 +396,9 @@ class Capture:
             return True
         if not reader.frames:
             codec = f" (codec {info.codec})" if info.codec else ""
-            reader.error = SourceError(f"{info.uri}: no frame within source.open_timeout_s = "
-                                       f"{self._config.open_timeout_s:g}{codec}")
+            reader.error = SourceError(
+                f"{info.uri}: no frame within source.open_timeout_s = {self._config.open_timeout_s:g}{codec}"
+            )
         elif self.clock.monotonic_ns() - reader.last_frame_ns <= limit_ns + HANG_GRACE_NS:
             return True
         return False
@@ -372,7 +407,7 @@ class Capture:
         """Take leave of a reader; one that does not return from a call is left behind, and counted."""
         reader.abandoned.set()
         self.wake()
-        reader.thread.join(0.5 if self.live and not self._stopping else STOP_WAIT_S / 2)
+        reader.thread.join(RETIRE_WAIT_S)
         with self._changed:
             self._past.update(reader.source.counters())
             self._reader = None
@@ -387,8 +422,10 @@ class Capture:
             self.error = reader.error or self._nothing_usable(reader)
             return False
         if len(self._abandoned) >= MOST_ABANDONED:
-            self.error = SourceError(f"{self.info.uri}: {MOST_ABANDONED} capture threads hang in the driver or library",
-                                     partial=self._counts["frames"] > 0)
+            self.error = SourceError(
+                f"{self.info.uri}: {MOST_ABANDONED} capture threads hang in the driver or library",
+                partial=self._counts["frames"] > 0,
+            )
             return False
         return True
 
@@ -397,8 +434,10 @@ class Capture:
         if not small:
             return None
         side = SMALLEST_SIDE_PX
-        return SourceError(f"{self.info.uri}: {small} of {reader.frames} frames are smaller than {side}x{side} pixels",
-                           partial=self._counts["frames"] > 0)
+        return SourceError(
+            f"{self.info.uri}: {small} of {reader.frames} frames are smaller than {side}x{side} pixels",
+            partial=self._counts["frames"] > 0,
+        )
 
     def _note_failure(self, reader: _Reader, fruitless: int) -> None:
         if reader.frames:

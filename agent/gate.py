@@ -16,8 +16,12 @@ from stillwatch.agent.gate_measures import THUMB_HEIGHT, THUMB_WIDTH, Measures, 
 from stillwatch.agent.source_state import SourceState
 
 REASONS = ("damaged", "dark", "overexposed", "obstructed", "frozen", "global_change")
-STATES = {"dark": SourceState.DARK, "overexposed": SourceState.OVEREXPOSED, "obstructed": SourceState.OBSTRUCTED,
-          "frozen": SourceState.FROZEN}  # in order of precedence: black is also static and flat
+STATES = {
+    "dark": SourceState.DARK,
+    "overexposed": SourceState.OVEREXPOSED,
+    "obstructed": SourceState.OBSTRUCTED,
+    "frozen": SourceState.FROZEN,
+}  # in order of precedence: black is also static and flat
 
 SETTLE_NS = NS  # a state begins (dark, overexposed) and every state ends after this long without exception
 DAMAGE_END_NS = 5 * NS  # damage comes in bursts: one event for a burst
@@ -106,9 +110,14 @@ class Gate:
         self._shape = (height, width)
         self._moving: bool | None = None
         self._global = GlobalChange(round(config.scene_change_after_s * NS))
-        begins = {"damaged": 0, "dark": SETTLE_NS, "overexposed": SETTLE_NS,
-                  "obstructed": round(config.obstructed_after_s * NS),
-                  "frozen": round(config.frozen_after_s * NS), "global_change": 0}
+        begins = {
+            "damaged": 0,
+            "dark": SETTLE_NS,
+            "overexposed": SETTLE_NS,
+            "obstructed": round(config.obstructed_after_s * NS),
+            "frozen": round(config.frozen_after_s * NS),
+            "global_change": 0,
+        }
         ends = {"damaged": DAMAGE_END_NS}
         self._lives = tuple(_Life(kind, begins[kind], ends.get(kind, SETTLE_NS)) for kind in REASONS)
         self._counts = np.zeros(len(REASONS) + 2, np.int64)  # refused by reason, accepted, scene changes
@@ -244,9 +253,15 @@ class Gate:
     def state(self) -> dict[str, np.ndarray]:
         """Return everything that later verdicts depend on, as copies."""
         moving = -1 if self._moving is None else int(self._moving)
-        state = {"shape": np.array(self._shape, np.int64), "moving": np.array(moving, np.int64),
-                 "last_state": np.array(self._last_state, np.int64), "previous": self._previous.copy(),
-                 "numbers": self._numbers.copy(), "usual": self._usual.copy(), "counts": self._counts.copy()}
+        state = {
+            "shape": np.array(self._shape, np.int64),
+            "moving": np.array(moving, np.int64),
+            "last_state": np.array(self._last_state, np.int64),
+            "previous": self._previous.copy(),
+            "numbers": self._numbers.copy(),
+            "usual": self._usual.copy(),
+            "counts": self._counts.copy(),
+        }
         state |= {f"life_{life.kind}": life.numbers.copy() for life in self._lives}
         return state | {f"global_{name}": value for name, value in self._global.state().items()}
 

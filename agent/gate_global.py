@@ -110,7 +110,7 @@ class GlobalChange:
     def _same_structure(thumb: np.ndarray, reference: np.ndarray) -> bool:
         """Say whether the middle of the thumbnail is found in the reference, wherever the camera moved it."""
         rows, columns = thumb.shape
-        middle = np.ascontiguousarray(thumb[rows // 5: rows - rows // 5, columns // 5: columns - columns // 5])
+        middle = np.ascontiguousarray(thumb[rows // 5 : rows - rows // 5, columns // 5 : columns - columns // 5])
         if float(middle.std()) < 1.0 or float(reference.std()) < 1.0:
             return False
         found = cv2.matchTemplate(np.ascontiguousarray(reference), middle, cv2.TM_CCOEFF_NORMED)
@@ -120,8 +120,12 @@ class GlobalChange:
         return self._previous.nbytes + self._normal.nbytes + self._numbers.nbytes + self._chroma.nbytes
 
     def state(self) -> dict[str, np.ndarray]:
-        return {"previous": self._previous.copy(), "normal": self._normal.copy(), "numbers": self._numbers.copy(),
-                "chroma": self._chroma.copy()}
+        return {
+            "previous": self._previous.copy(),
+            "normal": self._normal.copy(),
+            "numbers": self._numbers.copy(),
+            "chroma": self._chroma.copy(),
+        }
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take over a state that gate.py has checked."""

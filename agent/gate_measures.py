@@ -54,8 +54,16 @@ def measure(grey: np.ndarray, colour: np.ndarray) -> Measures:
     most, least = cv2.max(cv2.max(blue, green), red), cv2.min(cv2.min(blue, green), red)
     laplacian = cv2.Laplacian(grey, cv2.CV_16S, ksize=1)
     sharpness = cv2.norm(laplacian, cv2.NORM_L1) / grey.size / (float(thumb.std()) + 1.0)
-    return Measures(thumb, mean, float(low), float(high), cv2.mean(most)[0] - cv2.mean(least)[0], sharpness,
-                    _detail(thumb, mean), _grey_fill(grey))
+    return Measures(
+        thumb,
+        mean,
+        float(low),
+        float(high),
+        cv2.mean(most)[0] - cv2.mean(least)[0],
+        sharpness,
+        _detail(thumb, mean),
+        _grey_fill(grey),
+    )
 
 
 def _shrunk(image: np.ndarray) -> np.ndarray:

@@ -16,8 +16,11 @@ from stillwatch.agent.frame import NO_NAV, Nav
 from stillwatch.agent.timestamps import NS
 
 FIELDS = {  # column: (least, most)
-    "latitude": (-90.0, 90.0), "longitude": (-180.0, 360.0), "depth_m": (-500.0, 12_000.0),
-    "altitude_m": (-500.0, 12_000.0), "heading_deg": (-360.0, 720.0),
+    "latitude": (-90.0, 90.0),
+    "longitude": (-180.0, 360.0),
+    "depth_m": (-500.0, 12_000.0),
+    "altitude_m": (-500.0, 12_000.0),
+    "heading_deg": (-360.0, 720.0),
 }
 CIRCULAR = {"longitude": 360.0, "heading_deg": 360.0}
 LONGEST_GAP_NS = 10 * NS
@@ -111,8 +114,10 @@ def _row(cells: dict[str, str], time_name: str) -> tuple[int, tuple[float, ...]]
     """Return (ns, values in the order of FIELDS); ValueError says which cell is wrong."""
     text = cells.get(time_name, "").strip()
     t_ns = _iso_ns(text) if time_name == "time" else round(_number(time_name, text, -1e9, 1e9) * NS)
-    return t_ns, tuple(_number(name, cells.get(name, "").strip(), *limits) if cells.get(name, "").strip() else math.nan
-                       for name, limits in FIELDS.items())
+    return t_ns, tuple(
+        _number(name, cells.get(name, "").strip(), *limits) if cells.get(name, "").strip() else math.nan
+        for name, limits in FIELDS.items()
+    )
 
 
 def _number(name: str, text: str, least: float, most: float) -> float:

@@ -51,6 +51,7 @@ def expand(text: str) -> str:
 
     Raises ConfigError where the variable is not set, or the file is missing, empty or over 4096 bytes.
     """
+
     def value(match: re.Match[str]) -> str:
         found = _read_reference(match.group(1), match.group(2))
         register(found)

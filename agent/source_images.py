@@ -22,8 +22,25 @@ from stillwatch.agent.source import NOTHING_YET, NothingYet, RawFrame, SourceInf
 
 log = logging.getLogger(__name__)
 
-IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".jpe", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".pgm", ".ppm",
-                            ".pbm", ".pnm", ".jp2", ".avif"})
+IMAGE_SUFFIXES = frozenset(
+    {
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".jpe",
+        ".bmp",
+        ".tif",
+        ".tiff",
+        ".webp",
+        ".gif",
+        ".pgm",
+        ".ppm",
+        ".pbm",
+        ".pnm",
+        ".jp2",
+        ".avif",
+    }
+)
 LARGEST_FILE_BYTES = 1 << 30
 POLL_S = 0.2
 SETTLE_POLLS = 2  # polls over which a new file's size must not change before it is read, unless it has its end
@@ -117,8 +134,10 @@ class ImagesSource:
         if self._first_fault and self._total == 1:
             raise SourceError(self._first_fault)
         if self._first_fault:
-            raise SourceError(f"{self.info.uri}: {self._read} of {self._total} images read; first fault: "
-                              f"{self._first_fault}", partial=self._read > 0)
+            raise SourceError(
+                f"{self.info.uri}: {self._read} of {self._total} images read; first fault: {self._first_fault}",
+                partial=self._read > 0,
+            )
         return None
 
     def close(self) -> None:
@@ -152,16 +171,20 @@ class FolderSource:
         names = self._names()
         if self.live:
             return
-        self._images = ImagesSource(self._path, [os.path.join(self._path, name) for name in names], self._config,
-                                    loop=self._loop, kind="folder")
+        self._images = ImagesSource(
+            self._path, [os.path.join(self._path, name) for name in names], self._config, loop=self._loop, kind="folder"
+        )
         self.info = self._images.info
         self._images.open()
 
     def _names(self) -> list[str]:
         try:
             with os.scandir(self._path) as entries:
-                names = [entry.name for entry in entries
-                         if os.path.splitext(entry.name)[1].lower() in IMAGE_SUFFIXES and entry.is_file()]
+                names = [
+                    entry.name
+                    for entry in entries
+                    if os.path.splitext(entry.name)[1].lower() in IMAGE_SUFFIXES and entry.is_file()
+                ]
         except OSError as error:
             raise SourceError(f"{self._path}: cannot be listed: {error.strerror}") from None
         return sorted(names, key=natural_key)
@@ -214,5 +237,3 @@ class FolderSource:
 
     def counters(self) -> dict[str, int]:
         return self._images.counters() if self._images is not None else {"undecodable": self._undecodable}
-
-

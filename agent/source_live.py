@@ -102,8 +102,15 @@ class NetworkSource(_LiveSource):
         self._probe()
         config = self._config
         wait_us = str(round(config.open_timeout_s * 1e6))
-        options = {"max_pixels": str(config.max_pixels), "timeout": wait_us, "rw_timeout": wait_us,
-                   "fflags": "nobuffer", "fpsprobesize": "0", "analyzeduration": "2000000", "probesize": "1000000"}
+        options = {
+            "max_pixels": str(config.max_pixels),
+            "timeout": wait_us,
+            "rw_timeout": wait_us,
+            "fflags": "nobuffer",
+            "fpsprobesize": "0",
+            "analyzeduration": "2000000",
+            "probesize": "1000000",
+        }
         if self.info.kind == "rtsp":
             options |= {"rtsp_transport": config.rtsp_transport, "reorder_queue_size": "64"}
         if config.tls_verify:

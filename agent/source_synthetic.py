@@ -29,8 +29,10 @@ class SyntheticSource:
     def open(self) -> None:
         scene = self._scene
         if scene.width * scene.height > self._config.max_pixels:
-            raise SourceError(f"{self.info.uri}: {scene.width}x{scene.height} pixels are over source.max_pixels = "
-                              f"{self._config.max_pixels}")
+            raise SourceError(
+                f"{self.info.uri}: {scene.width}x{scene.height} pixels are over source.max_pixels = "
+                f"{self._config.max_pixels}"
+            )
         self.info.width, self.info.height = scene.width, scene.height
         self.info.frames_claimed = scene.n_frames
 

@@ -28,8 +28,9 @@ log = logging.getLogger(__name__)
 av.logging.set_level(av.logging.PANIC)  # libav's own lines name URLs with passwords; its errors reach us as exceptions
 
 # Containers without time stamps: their demuxers invent 25 a second.
-STAMPLESS_FORMATS = frozenset({"h264", "hevc", "vvc", "mjpeg", "m4v", "mpegvideo", "obu", "cavsvideo", "dirac",
-                               "png_pipe", "jpeg_pipe", "image2"})
+STAMPLESS_FORMATS = frozenset(
+    {"h264", "hevc", "vvc", "mjpeg", "m4v", "mpegvideo", "obu", "cavsvideo", "dirac", "png_pipe", "jpeg_pipe", "image2"}
+)
 LARGEST_CLAIM = 10**9  # frame counts beyond this, or below 1, are nonsense (field notes 22)
 DAMAGE_HOLD_NS = 2 * NS  # how long damage is taken to spread where no key frame comes
 
@@ -41,8 +42,9 @@ class Decoder:
     key frame, for at most two seconds of their own time.
     """
 
-    def __init__(self, container: Any, info: SourceInfo, config: SourceConfig, scale: PixelScale,
-                 tap: PacketTap | None = None):
+    def __init__(
+        self, container: Any, info: SourceInfo, config: SourceConfig, scale: PixelScale, tap: PacketTap | None = None
+    ):
         self._info = info
         self._tap = tap
         self._config = config
@@ -78,8 +80,9 @@ class Decoder:
 
     def _check_size(self, width: int, height: int) -> None:
         if width * height > self._config.max_pixels:
-            raise SourceError(f"{self._info.uri}: frames of {width}x{height} are over source.max_pixels = "
-                              f"{self._config.max_pixels}")
+            raise SourceError(
+                f"{self._info.uri}: frames of {width}x{height} are over source.max_pixels = {self._config.max_pixels}"
+            )
 
     def step(self) -> RawFrame | bool:
         """Return the next frame; True after a packet that gave none; False at the end.

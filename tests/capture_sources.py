@@ -58,8 +58,13 @@ class ScriptedSource:
         return {}
 
 
-def raw(number: int = 0, *, size: tuple[int, int] = (64, 48), source_ns: int | None = None,
-        flags: FrameFlag = FrameFlag.NONE) -> RawFrame:
+def raw(
+    number: int = 0,
+    *,
+    size: tuple[int, int] = (64, 48),
+    source_ns: int | None = None,
+    flags: FrameFlag = FrameFlag.NONE,
+) -> RawFrame:
     """Return a grey frame whose level tells its number."""
     colour = np.full((size[1], size[0], 3), number % 256, np.uint8)
     return RawFrame(colour, number * 40_000_000 if source_ns is None else source_ns, flags, "bgr24")
@@ -74,8 +79,9 @@ def lost() -> SourceError:
     return SourceError("scripted: lost")
 
 
-def frame_of(colour: np.ndarray, t_s: float, *, flags: FrameFlag = FrameFlag.NONE, epoch: int = 0,
-             sequence: int = 0) -> Frame:
+def frame_of(
+    colour: np.ndarray, t_s: float, *, flags: FrameFlag = FrameFlag.NONE, epoch: int = 0, sequence: int = 0
+) -> Frame:
     """Return a Frame of a BGR picture at stream time t_s."""
     grey = np.ascontiguousarray(colour @ np.array([0.114, 0.587, 0.299]) + 0.5).astype(np.uint8)
     t_ns = round(t_s * 1e9)

@@ -45,8 +45,17 @@ def encode_h264(frames: Iterable[np.ndarray], rate: int = 25) -> list[list[bytes
 class RtspServer:
     """Publish `units` at `rate_hz` for ever. Faults: `kill`, `start` again, `silence`, `publish` another clip."""
 
-    def __init__(self, units: list[list[bytes]], *, rate_hz: float = 25.0, user: str = "", password: str = "",
-                 digest: bool = False, tls: ssl.SSLContext | None = None, start_delay_s: float = 0.0):
+    def __init__(
+        self,
+        units: list[list[bytes]],
+        *,
+        rate_hz: float = 25.0,
+        user: str = "",
+        password: str = "",
+        digest: bool = False,
+        tls: ssl.SSLContext | None = None,
+        start_delay_s: float = 0.0,
+    ):
         self._units = units
         self._rate_hz = rate_hz
         self._user, self._password, self._digest = user, password, digest
@@ -216,9 +225,11 @@ class _Session:
     def _describe(self) -> str:
         sets = [nal for nal in self._server._units[0] if nal[0] & 31 in (7, 8)]
         sprop = ",".join(base64.b64encode(nal).decode() for nal in sets)
-        return ("v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=test\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\n"
-                "a=rtpmap:96 H264/90000\r\n"
-                f"a=fmtp:96 packetization-mode=1; sprop-parameter-sets={sprop}\r\na=control:track0\r\n")
+        return (
+            "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=test\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\n"
+            "a=rtpmap:96 H264/90000\r\n"
+            f"a=fmtp:96 packetization-mode=1; sprop-parameter-sets={sprop}\r\na=control:track0\r\n"
+        )
 
     def _transport(self, asked: str) -> str:
         if "TCP" in asked:
@@ -259,15 +270,16 @@ class _Session:
             if len(nal) <= MOST_PAYLOAD:
                 self._send_rtp(nal, stamp, last)
                 continue
-            pieces = [nal[at: at + MOST_PAYLOAD] for at in range(1, len(nal), MOST_PAYLOAD)]
+            pieces = [nal[at : at + MOST_PAYLOAD] for at in range(1, len(nal), MOST_PAYLOAD)]
             for piece_index, piece in enumerate(pieces):
                 is_end = piece_index == len(pieces) - 1
                 kind = nal[0] & 31 | (0x80 if piece_index == 0 else 0) | (0x40 if is_end else 0)
                 self._send_rtp(bytes([nal[0] & 0xE0 | 28, kind]) + piece, stamp, last and is_end)
 
     def _send_rtp(self, payload: bytes, stamp: int, marker: bool) -> None:
-        header = struct.pack(">BBHII", 0x80, 96 | (0x80 if marker else 0), self._sequence & 0xFFFF,
-                             stamp & 0xFFFFFFFF, 0x5717)
+        header = struct.pack(
+            ">BBHII", 0x80, 96 | (0x80 if marker else 0), self._sequence & 0xFFFF, stamp & 0xFFFFFFFF, 0x5717
+        )
         self._sequence += 1
         if self._udp is not None and self._target is not None:
             self._udp.sendto(header + payload, self._target)

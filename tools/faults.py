@@ -28,8 +28,12 @@ from stillwatch.tools.faults_stress import stress_cases
 
 LONGEST_S = 60.0
 MOST_MB = 600.0
-PRELOAD = ["stillwatch.tools.faults", "stillwatch.agent.source_video", "stillwatch.agent.source_images",
-           "stillwatch.agent.source_synthetic"]
+PRELOAD = [
+    "stillwatch.tools.faults",
+    "stillwatch.agent.source_video",
+    "stillwatch.agent.source_images",
+    "stillwatch.agent.source_synthetic",
+]
 
 
 @dataclass
@@ -129,12 +133,17 @@ def _child(uri: str, moving: bool | None, sender: Connection) -> None:
     counts = gate.counters() if gate is not None else {}
     counts.pop("accepted", None)
     outcome = "none" if not frames else f"some {frames}" if error is not None else f"all {frames}"
-    sender.send({
-        "outcome": outcome, "frames": frames, "scene_changes": counts.pop("scene_changes", 0),
-        "refused": {kind: count for kind, count in counts.items() if count}, "states": sorted(states),
-        "message": str(error) if error is not None else "",
-        "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0, 1),
-    })
+    sender.send(
+        {
+            "outcome": outcome,
+            "frames": frames,
+            "scene_changes": counts.pop("scene_changes", 0),
+            "refused": {kind: count for kind, count in counts.items() if count},
+            "states": sorted(states),
+            "message": str(error) if error is not None else "",
+            "peak_rss_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0, 1),
+        }
+    )
     sender.close()
     os._exit(0)  # whatever a decoder's library does at exit is not this case's
 
@@ -163,5 +172,7 @@ def _line(row: Row) -> str:
     refused = " ".join(f"{kind}:{count}" for kind, count in row.refused.items())
     memory = f"{row.peak_rss_mb:.0f} MB" if row.peak_rss_mb is not None else "-"
     mark = "ok " if not row.fault else "BAD"
-    return (f"{mark} {row.input:38} {row.expected:9} {row.outcome:9} {row.seconds:6.2f} s {memory:>7}  {refused}"
-            f"{'  ' + row.fault if row.fault else ''}{'  (' + row.message + ')' if row.message else ''}")
+    return (
+        f"{mark} {row.input:38} {row.expected:9} {row.outcome:9} {row.seconds:6.2f} s {memory:>7}  {refused}"
+        f"{'  ' + row.fault if row.fault else ''}{'  (' + row.message + ')' if row.message else ''}"
+    )

@@ -43,16 +43,16 @@ def picture(index: int, *, seed: int = 0, speed: float = 0.0, noise: float = 2.0
     """Return frame `index` of a textured scene with a small mover and sensor noise, (144, 192, 3) uint8 BGR."""
     scene = _texture(seed)
     shift = int(index * speed)
-    view = scene[: HEIGHT, shift % 400: shift % 400 + WIDTH].astype(np.float32)
+    view = scene[:HEIGHT, shift % 400 : shift % 400 + WIDTH].astype(np.float32)
     x, y = 10 + 3 * index % (WIDTH - 30), HEIGHT // 2
-    view[y: y + 12, x: x + 18] = (40, 60, 220)
+    view[y : y + 12, x : x + 18] = (40, 60, 220)
     return np.clip(view + noise * _grain(index), 0, 255).astype(np.uint8)
 
 
 def _grain(index: int) -> np.ndarray:
     """Return unit noise of a frame's shape, cut from one bank at a place that the frame number chooses."""
     y, x = np.random.default_rng(index).integers(0, 64, 2)
-    return _noise_bank()[y: y + HEIGHT, x: x + WIDTH]
+    return _noise_bank()[y : y + HEIGHT, x : x + WIDTH]
 
 
 @functools.cache
@@ -63,7 +63,9 @@ def _noise_bank() -> np.ndarray:
 @functools.cache
 def _texture(seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    coarse = cv2.resize(rng.uniform(40, 200, (8, 32, 3)).astype(np.float32), (640, HEIGHT), interpolation=cv2.INTER_CUBIC)
+    coarse = cv2.resize(
+        rng.uniform(40, 200, (8, 32, 3)).astype(np.float32), (640, HEIGHT), interpolation=cv2.INTER_CUBIC
+    )
     fine = cv2.GaussianBlur(rng.normal(0, 60, (HEIGHT, 640, 3)).astype(np.float32), (0, 0), 1.2)
     return np.clip(coarse + fine, 0, 255).astype(np.uint8)
 
@@ -73,9 +75,17 @@ def clip(count: int, **options) -> Iterator[np.ndarray]:
     return (picture(index, **options) for index in range(count))
 
 
-def encode(path: Path, frames: Iterable[np.ndarray], *, codec: str = "libx264", pix_fmt: str = "yuv420p",
-           times_s: Callable[[int], float] = lambda i: i / RATE, source_format: str = "bgr24",
-           container: dict[str, str] | None = None, **codec_options: str) -> Path:
+def encode(
+    path: Path,
+    frames: Iterable[np.ndarray],
+    *,
+    codec: str = "libx264",
+    pix_fmt: str = "yuv420p",
+    times_s: Callable[[int], float] = lambda i: i / RATE,
+    source_format: str = "bgr24",
+    container: dict[str, str] | None = None,
+    **codec_options: str,
+) -> Path:
     """Write frames as a video whose stamps are `times_s(index)`."""
     with av.open(str(path), "w", options=container or {}) as out:
         stream = None
@@ -133,19 +143,38 @@ def with_exif_orientation(jpeg: bytes, orientation: int) -> bytes:
 
 def make_corpus(folder: Path) -> list[Case]:
     """Write the whole corpus into `folder` and return its cases."""
-    cases = [*_codecs(folder), *_broken(folder), *_stamps(folder), *_formats(folder), *_scenes(folder),
-             *_moving_scenes(folder), *_images(folder), *_folders(folder)]
+    cases = [
+        *_codecs(folder),
+        *_broken(folder),
+        *_stamps(folder),
+        *_formats(folder),
+        *_scenes(folder),
+        *_moving_scenes(folder),
+        *_images(folder),
+        *_folders(folder),
+    ]
     return [*cases, Case("missing.mp4", str(folder / "missing.mp4"), "none")]
 
 
 def _codecs(folder: Path) -> Iterator[Case]:
-    for name, codec in (("h264.mp4", "libx264"), ("hevc.mkv", "libx265"), ("mpeg4.avi", "mpeg4"), ("mjpeg.avi", "mjpeg"),
-                        ("vp9.webm", "libvpx-vp9"), ("av1.mp4", "libsvtav1"), ("mpeg2.ts", "mpeg2video"),
-                        ("raw.h264", "libx264"), ("wmv2.avi", "wmv2")):
+    for name, codec in (
+        ("h264.mp4", "libx264"),
+        ("hevc.mkv", "libx265"),
+        ("mpeg4.avi", "mpeg4"),
+        ("mjpeg.avi", "mjpeg"),
+        ("vp9.webm", "libvpx-vp9"),
+        ("av1.mp4", "libsvtav1"),
+        ("mpeg2.ts", "mpeg2video"),
+        ("raw.h264", "libx264"),
+        ("wmv2.avi", "wmv2"),
+    ):
         if codec not in av.codecs_available:
             continue
-        extra = {"libx265": {"x265-params": "log-level=none"}, "libsvtav1": {"preset": "12"},
-                 "libvpx-vp9": {"deadline": "realtime", "cpu-used": "8"}}.get(codec, {})
+        extra = {
+            "libx265": {"x265-params": "log-level=none"},
+            "libsvtav1": {"preset": "12"},
+            "libvpx-vp9": {"deadline": "realtime", "cpu-used": "8"},
+        }.get(codec, {})
         pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
         path = encode(folder / name, clip(30), codec=codec, pix_fmt=pix_fmt, **extra)
         yield Case(name, str(path), "all 30")
@@ -206,22 +235,27 @@ def _formats(folder: Path) -> Iterator[Case]:
         return (cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY).astype(np.uint16) * 257 for frame in clip(20))
 
     yield Case("gray.mkv", str(encode(folder / "gray.mkv", clip(20), codec="ffv1", pix_fmt="gray")), "all 20")
-    yield Case("ten_bit.mkv", str(encode(folder / "ten_bit.mkv", clip(20), codec="ffv1", pix_fmt="yuv420p10le")), "all 20")
+    yield Case(
+        "ten_bit.mkv", str(encode(folder / "ten_bit.mkv", clip(20), codec="ffv1", pix_fmt="yuv420p10le")), "all 20"
+    )
     yield Case("yuv444.mp4", str(encode(folder / "yuv444.mp4", clip(20), pix_fmt="yuv444p")), "all 20")
     path = encode(folder / "gray16.mkv", grey16(), codec="ffv1", pix_fmt="gray16le", source_format="gray16le")
     yield Case("gray16.mkv", str(path), "all 20")
     path = encode(folder / "bgr24.avi", clip(20), codec="rawvideo", pix_fmt="bgr24")
     yield Case("bgr24.avi", str(path), "all 20")
-    tiny = encode(folder / "tiny_2x2.mkv", (np.full((2, 2, 3), i, np.uint8) for i in range(5)), codec="ffv1",
-                  pix_fmt="bgr0")
+    tiny = encode(
+        folder / "tiny_2x2.mkv", (np.full((2, 2, 3), i, np.uint8) for i in range(5)), codec="ffv1", pix_fmt="bgr0"
+    )
     yield Case("tiny_2x2.mkv", str(tiny), "none")
-    thin = encode(folder / "thin_8x480.mkv", (np.full((480, 8, 3), i, np.uint8) for i in range(5)), codec="ffv1",
-                  pix_fmt="bgr0")
+    thin = encode(
+        folder / "thin_8x480.mkv", (np.full((480, 8, 3), i, np.uint8) for i in range(5)), codec="ffv1", pix_fmt="bgr0"
+    )
     yield Case("thin_8x480.mkv", str(thin), "none")
 
 
 def _scenes(folder: Path) -> Iterator[Case]:
     """Bad days of a fixed camera, 10 frames a second; the first two seconds are good."""
+
     def scene(name: str, change: Callable[[int, np.ndarray], np.ndarray], seconds: int = 14, **case) -> Case:
         frames = (change(i, picture(i)) if i >= 20 else picture(i) for i in range(seconds * 10))
         path = encode(folder / name, frames, times_s=lambda i: i / 10, crf="18")
@@ -234,13 +268,27 @@ def _scenes(folder: Path) -> Iterator[Case]:
     yield scene("covered.mp4", lambda i, f: _noisy(grey // 2, i), refused={"obstructed": 115})
     yield scene("defocused.mp4", lambda i, f: f, only=True)
     yield scene("night_noise.mp4", lambda i, f: _noisy(picture(0, noise=0.0) // 6 + 4, i), scene_changes=1)
-    yield scene("lightswitch.mp4", lambda i, f: cv2.convertScaleAbs(f, alpha=0.4), refused={"global_change": 40},
-                only=True, scene_changes=1)
-    yield scene("irswitch.mp4", lambda i, f: cv2.merge([cv2.cvtColor(f, cv2.COLOR_BGR2GRAY)] * 3),
-                refused={"global_change": 40}, only=True, scene_changes=1)
+    yield scene(
+        "lightswitch.mp4",
+        lambda i, f: cv2.convertScaleAbs(f, alpha=0.4),
+        refused={"global_change": 40},
+        only=True,
+        scene_changes=1,
+    )
+    yield scene(
+        "irswitch.mp4",
+        lambda i, f: cv2.merge([cv2.cvtColor(f, cv2.COLOR_BGR2GRAY)] * 3),
+        refused={"global_change": 40},
+        only=True,
+        scene_changes=1,
+    )
     yield scene("strobe.mp4", lambda i, f: f * (i % 2), refused={"dark": 50}, only=True, scene_changes=0)
-    yield scene("auto_exposure.mp4", lambda i, f: cv2.convertScaleAbs(f, alpha=max(0.5, 1.0 - 0.03 * (i - 20))),
-                only=True, scene_changes=0)
+    yield scene(
+        "auto_exposure.mp4",
+        lambda i, f: cv2.convertScaleAbs(f, alpha=max(0.5, 1.0 - 0.03 * (i - 20))),
+        only=True,
+        scene_changes=0,
+    )
 
 
 def _noisy(image: np.ndarray, index: int) -> np.ndarray:
@@ -249,13 +297,19 @@ def _noisy(image: np.ndarray, index: int) -> np.ndarray:
 
 def _moving_scenes(folder: Path) -> Iterator[Case]:
     """A camera that moves: hard cuts are views, an exposure jump of the same view is not."""
+
     def scene(name: str, frame: Callable[[int], np.ndarray], **case) -> Case:
         path = encode(folder / name, (frame(i) for i in range(120)), times_s=lambda i: i / 10, crf="18")
         return Case(name, str(path), "all 120", moving=True, **case)
 
     yield scene("views.mp4", lambda i: picture(i, seed=i // 30, speed=1.0), only=True, scene_changes=0)
-    yield scene("exposure_jump.mp4", lambda i: cv2.convertScaleAbs(picture(i, speed=1.0), alpha=0.4 if i >= 40 else 1.0),
-                refused={"global_change": 40}, only=True, scene_changes=1)
+    yield scene(
+        "exposure_jump.mp4",
+        lambda i: cv2.convertScaleAbs(picture(i, speed=1.0), alpha=0.4 if i >= 40 else 1.0),
+        refused={"global_change": 40},
+        only=True,
+        scene_changes=1,
+    )
 
 
 def _images(folder: Path) -> Iterator[Case]:
@@ -266,10 +320,15 @@ def _images(folder: Path) -> Iterator[Case]:
     crc[len(png) // 2] ^= 255
     grey = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
     files = {
-        "plain.jpg": (jpeg, "all 1"), "noext": (jpeg, "all 1"), "empty.jpg": (b"", "none"),
-        "hello.png": (b"hello" * 100, "none"), "cut.jpg": (jpeg[: len(jpeg) * 4 // 10], "none"),
-        "cut_eoi.jpg": (jpeg[: len(jpeg) * 4 // 10] + b"\xff\xd9", "any"), "cut.png": (png[: len(png) // 2], "none"),
-        "bad_crc.png": (bytes(crc), "none"), "exif6.jpg": (with_exif_orientation(jpeg, 6), "all 1"),
+        "plain.jpg": (jpeg, "all 1"),
+        "noext": (jpeg, "all 1"),
+        "empty.jpg": (b"", "none"),
+        "hello.png": (b"hello" * 100, "none"),
+        "cut.jpg": (jpeg[: len(jpeg) * 4 // 10], "none"),
+        "cut_eoi.jpg": (jpeg[: len(jpeg) * 4 // 10] + b"\xff\xd9", "any"),
+        "cut.png": (png[: len(png) // 2], "none"),
+        "bad_crc.png": (bytes(crc), "none"),
+        "exif6.jpg": (with_exif_orientation(jpeg, 6), "all 1"),
         "gray16.png": (cv2.imencode(".png", grey.astype(np.uint16) * 257)[1].tobytes(), "all 1"),
         "twelve_in_16.png": (cv2.imencode(".png", grey.astype(np.uint16) * 16)[1].tobytes(), "all 1"),
         "float.tiff": (cv2.imencode(".tiff", grey.astype(np.float32) / 255)[1].tobytes(), "all 1"),

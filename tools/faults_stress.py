@@ -37,8 +37,11 @@ DAMAGED = {"bitflips_h264.mp4": 20, "ts_missing_packets.ts": 7}  # at least: fra
 def stress_cases(folder: Path) -> list[Case]:
     """Return a case for every file of the folder's three parts."""
     files = sorted(path for part in ("video", "images", "third_party") for path in (folder / part).glob("*"))
-    return [Case(f"stress/{path.parent.name}/{path.name}", str(path), _expected(path.name), _refused(path.name))
-            for path in files if path.is_file()]
+    return [
+        Case(f"stress/{path.parent.name}/{path.name}", str(path), _expected(path.name), _refused(path.name))
+        for path in files
+        if path.is_file()
+    ]
 
 
 def _expected(name: str) -> str:

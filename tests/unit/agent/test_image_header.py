@@ -36,8 +36,22 @@ def test_a_header_cut_anywhere_gives_none_or_the_size(suffix):
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=64), st.sampled_from([b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a", b"II*\x00", b"MM\x00+",
-                                               b"RIFF\x00\x00\x00\x00WEBP", b"P6 ", b"\x00\x00\x00\x0cjP  ", b""]))
+@given(
+    st.binary(max_size=64),
+    st.sampled_from(
+        [
+            b"\x89PNG\r\n\x1a\n",
+            b"\xff\xd8\xff",
+            b"GIF89a",
+            b"II*\x00",
+            b"MM\x00+",
+            b"RIFF\x00\x00\x00\x00WEBP",
+            b"P6 ",
+            b"\x00\x00\x00\x0cjP  ",
+            b"",
+        ]
+    ),
+)
 def test_no_bytes_raise(body, signature):
     read_header(signature + body)
 

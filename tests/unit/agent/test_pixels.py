@@ -24,7 +24,9 @@ def test_8_bit_grey_and_colour_pass_unchanged():
     assert (scale().to_bgr(np.dstack([colour, colour[:, :, 0]])) == colour).all()
 
 
-@pytest.mark.parametrize(("most", "white"), [(4095, 4095), (4000, 4095), (16_000, 16_383), (65_535, 65_535), (30, 4095)])
+@pytest.mark.parametrize(
+    ("most", "white"), [(4095, 4095), (4000, 4095), (16_000, 16_383), (65_535, 65_535), (30, 4095)]
+)
 def test_16_bit_white_is_the_depth_in_use(most, white):
     ramp = np.linspace(0, most, 20 * 20).astype(np.uint16).reshape(20, 20)
     assert levels(ramp).max() == int(most / white * 255 + 0.5)

@@ -71,7 +71,11 @@ def test_a_password_on_the_command_line_vanishes_from_ps():
         "assert secrets.hide_command_line()\n"
         "print(open('/proc/self/cmdline').read().replace(chr(0), ' '))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, "rtsp://u:verysecret9@cam/x", "--other"], check=True,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "rtsp://u:verysecret9@cam/x", "--other"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert "verysecret9" not in done.stdout
     assert "rtsp://u:***********@cam/x --other" in done.stdout

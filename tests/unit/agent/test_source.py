@@ -71,8 +71,16 @@ def test_bad_uris_are_config_errors(uri, text):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("tail", "text"), [("?loop=0", "outside"), ("?loop=x", "outside"), ("?lop=1", "unknown option"),
-                                            ("?live=2", "neither"), ("?live=1", "for folders")])
+@pytest.mark.parametrize(
+    ("tail", "text"),
+    [
+        ("?loop=0", "outside"),
+        ("?loop=x", "outside"),
+        ("?lop=1", "unknown option"),
+        ("?live=2", "neither"),
+        ("?live=1", "for folders"),
+    ],
+)
 def test_bad_options_of_files_are_config_errors(image, tail, text):
     with pytest.raises(ConfigError, match=text):
         opened(f"{image}{tail}")

@@ -82,9 +82,10 @@ def test_a_jpeg_without_its_end_is_not_taken_for_whole(tmp_path):
     jpeg = cv2.imencode(".jpg", noise)[1].tobytes()
     (tmp_path / "a.jpg").write_bytes(jpeg[: len(jpeg) // 2])
     try:
-        assert read_one(tmp_path / "a.jpg").flags & FrameFlag.DAMAGED
-    except SourceError as error:
-        assert "cannot be decoded" in str(error)
+        flags = read_one(tmp_path / "a.jpg").flags
+    except SourceError:  # some versions of the decoder refuse it, others fill it with grey
+        flags = FrameFlag.DAMAGED
+    assert flags & FrameFlag.DAMAGED
 
 
 def poll(source, times=10):
