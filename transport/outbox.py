@@ -76,6 +76,8 @@ class Outbox:
         (puts that the disk did not take), damaged (stretches of the log that could not be read).
     continued : bool
         There was an outbox in the folder before.
+    generation : int
+        Rises with each start on the same folder.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Outbox:
         if not self._reserve():
             self._incarnation = N_DURABLE + int.from_bytes(os.urandom(2), "big") % N_DURABLE
             self._next, self._reserved = 0, MAX_DELIVERY
+        self.generation = self._next // _BLOCK
 
     def put(self, payload: bytes) -> Number:
         """Store a payload and return its number once it is on the disk.
@@ -163,7 +166,7 @@ class Outbox:
 
     def acknowledge(self, numbers: Iterable[Number]) -> int:
         """Forget entries that have arrived; return how many there were. Numbers that are not waiting are ignored."""
-        done = [number for number in numbers if number in self._entries]
+        done = [number for number in dict.fromkeys(numbers) if number in self._entries]
         if done:
             stored = [number for number in done if self._entries[number].record >= 0]
             for number in done:
@@ -219,8 +222,8 @@ class Outbox:
                     self._entries[Number(incarnation, delivery)] = entry
                 elif record.kind in (KIND_ACK, KIND_DROP):
                     for fields in _NUMBER.iter_unpack(record.body):
-                        known = self._entries.pop(Number(*fields), None)
-                        self._lost_before += record.kind == KIND_DROP and known is not None
+                        self._entries.pop(Number(*fields), None)
+                        self._lost_before += record.kind == KIND_DROP
                 elif record.kind == KIND_META and len(record.body) == _META.size:
                     self._incarnation, self._reserved, self._lost_before = _META.unpack(record.body)
         except LogError as error:
@@ -276,9 +279,10 @@ class Outbox:
         """Give up unsent entries, and say so."""
         for number in numbers:
             del self._entries[number]
+        # Counted after the record: a new file's head, written meanwhile, must not count them too.
+        self._writer.append(KIND_DROP, b"".join(_NUMBER.pack(*number) for number in numbers))
         self.counters[cause] += len(numbers)
         logger.warning("outbox: %d unsent dropped (%s), %d in all", len(numbers), cause, self.lost)
-        self._writer.append(KIND_DROP, b"".join(_NUMBER.pack(*number) for number in numbers))
 
     def _make_room(self, needed: int) -> None:
         """Keep all files within `max_bytes`: acknowledged first, by moving what waits; then the oldest unsent."""

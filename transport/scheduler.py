@@ -6,7 +6,7 @@ and it reads no clock: `now_ns` is monotonic time given by the caller.
 
 import math
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from stillwatch.transport.errors import LinkError
@@ -107,6 +107,8 @@ class Scheduler:
     restarted : bool
         Something may have been sent by an earlier process in the last 10 minutes: assume that all of it was.
     rules : dict of ClassRule
+    on_drop : callable or None
+        Called with (class, key) of each item given up: too old, or over its class's queue.
 
     Attributes
     ----------
@@ -123,10 +125,12 @@ class Scheduler:
         now_ns: int = 0,
         restarted: bool = False,
         rules: dict[str, ClassRule] | None = None,
+        on_drop: Callable[[str, object], None] | None = None,
     ):
         self.budget = budget
         self.counters: Counter[str] = Counter()
         self._codec = codec
+        self._on_drop = on_drop
         self._from_ground = from_ground
         self._slot_ns = int(budget.slot_s * 1e9)
         self._slot = -1
@@ -150,8 +154,7 @@ class Scheduler:
         queue.entries[item.key] = _Entry(item, now_ns, now_ns + ttl_s * 1e9, self._order)
         if len(queue.entries) > queue.rule.max_queue:
             worst = max(queue.entries.values(), key=lambda entry: _rank(entry, queue.rule.newest_first))
-            del queue.entries[worst.item.key]
-            self.counters[f"overflow.{item.kind}"] += 1
+            self._give_up(item.kind, worst.item.key, "overflow")
 
     def acknowledge(self, kind: str, keys: Iterable[object]) -> int:
         """Forget items that have arrived; return how many of them were still queued."""
@@ -250,8 +253,13 @@ class Scheduler:
     def _expire(self, now_ns: int) -> None:
         for kind, queue in self._queues.items():
             for key in [key for key, entry in queue.entries.items() if entry.expires_ns <= now_ns]:
-                del queue.entries[key]
-                self.counters[f"expired.{kind}"] += 1
+                self._give_up(kind, key, "expired")
+
+    def _give_up(self, kind: str, key: object, cause: str) -> None:
+        del self._queues[kind].entries[key]
+        self.counters[f"{cause}.{kind}"] += 1
+        if self._on_drop is not None:
+            self._on_drop(kind, key)
 
     def _assume_spent(self, now_ns: int) -> None:
         """Fill the window as if each slot so far had been used, as late as it could be, by an earlier process."""

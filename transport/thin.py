@@ -114,10 +114,14 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """Opaque bytes that are useful alone, as the model mirror's packets are; number modulo N_PACKETS."""
+    """Opaque bytes that are useful alone, as the model mirror's packets are; number modulo N_PACKETS.
+
+    `channel` (0-7) tells apart what runs beside each other: 0 the patch mixture, 1 the scene mixture.
+    """
 
     number: int
     data: bytes
+    channel: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,8 +258,8 @@ def encode_record(record: Record, *, rest: bool = False) -> bytes:
             _write_heartbeat(bits, record)
         case Fragment(stream, offset, data, is_last):
             _write(bits, (RecordType.FRAGMENT, 4), (rest, 1), (is_last, 1), (0, 2), (stream, 11), (offset, 13))
-        case Packet(number, data):
-            _write(bits, (RecordType.PACKET, 4), (rest, 1), (0, 7), (number, 12))
+        case Packet(number, data, channel):
+            _write(bits, (RecordType.PACKET, 4), (rest, 1), (channel, 3), (0, 4), (number, 12))
         case ComponentPart(component, revision, stage, data):
             _write(bits, (RecordType.COMPONENT, 4), (rest, 1), (stage, 3), (revision, 4), (0, 4), (component, 16))
         case AlertAck(incarnation, base, following):
@@ -426,8 +430,9 @@ def _decode_sized(kind: RecordType, data: bytes, position: int) -> tuple[Record,
         if record.offset + len(body) > MAX_STREAM_BYTES:
             raise DecodeError(f"fragment ends at {record.offset + len(body)}, streams at {MAX_STREAM_BYTES} bytes")
     elif kind is RecordType.PACKET:
-        _expect_zero(bits, 7)
-        record = Packet(bits.read(12), body)
+        channel = bits.read(3)
+        _expect_zero(bits, 4)
+        record = Packet(bits.read(12), body, channel)
     else:
         stage, revision = bits.read(3), bits.read(4)
         _expect_zero(bits, 4)

@@ -6,9 +6,9 @@ the caller; frames go to and come from a modem (transport/thin_port.py). Nothing
 
 import itertools
 import math
-import os
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from stillwatch.transport.thin import (
 
 _QUEUED_ALERTS = 256  # as many of the outbox's are in the scheduler at once
 _SETTLE_NS = 5_000_000_000
+_SLOTS_AHEAD = 4  # model packets under way: what may be sent until their acknowledgements can be here
 _FOLLOWING = 16
 _RECENT = 64  # few, as the numbers of an earlier process must not acknowledge those of this one
 _WHOLE_FRAME_BYTES = 64  # up to here a packet or fragment fills its frame alone: a length byte would be waste
@@ -71,6 +72,16 @@ def alert_from_message(message: messages.Alert) -> ThinAlert:
     )
 
 
+class PacketSource(Protocol):
+    """What `ThinSender.mirror` takes: transport/mirror.py's ModelEncoder."""
+
+    def next_packet(self, budget_bytes: int) -> tuple[int, bytes] | None: ...
+
+    def acknowledge(self, number: int) -> None: ...
+
+    def lose(self, number: int) -> None: ...
+
+
 class ThinSender:
     """The vehicle's end: alerts through the outbox, everything else as the budget allows.
 
@@ -93,16 +104,21 @@ class ThinSender:
 
     def __init__(self, budget: Budget, codec: ThinCodec, outbox: Outbox, *, now_ns: int):
         self.outbox = outbox
-        self.scheduler = Scheduler(budget, codec, now_ns=now_ns, restarted=outbox.continued)
+        self.scheduler = Scheduler(
+            budget, codec, now_ns=now_ns, restarted=outbox.continued, on_drop=self._on_drop
+        )
         self.counters: Counter[str] = Counter()
         self._codec = codec
         self._settled_ns = now_ns
         self._room = budget.frame_bytes - ENVELOPE_BYTES
         self._is_whole = self._room <= _WHOLE_FRAME_BYTES
-        start = int.from_bytes(os.urandom(2), "big")  # an earlier process's numbers may still be in the ground's tables
-        self._stream, self._packet = start % N_STREAMS, start % N_PACKETS
-        self._tokens: dict[int, object] = {}
-        self._arrived: list[object] = []
+        # An earlier process's numbers may still be in the ground's tables: begin far from them.
+        self._stream = outbox.generation * 64 % N_STREAMS
+        self._packet = outbox.generation * 256 % N_PACKETS
+        self._sources: dict[int, PacketSource] = {}
+        self._packets: dict[int, tuple[PacketSource, int]] = {}
+        per_frame = 1 if self._is_whole else max(self._room // (self.packet_bytes + 4), 1)
+        self._packets_ahead = _SLOTS_AHEAD * budget.frames_per_slot * per_frame
 
     @property
     def packet_bytes(self) -> int:
@@ -146,23 +162,12 @@ class ThinSender:
             self._offer("thumbnail", key, fragment, value / (1.0 + fragment.offset / 256.0), now_ns)
         self._stream = (self._stream + 1) % N_STREAMS
 
-    def model_packet(self, data: bytes, now_ns: int, token: object = None, value: float = 1.0) -> int:
-        """Queue a packet of the model mirror, at most `packet_bytes`; `arrived` gives `token` back once it is there."""
-        number = self._packet
-        self._packet = (number + 1) % N_PACKETS
-        self._offer("model", number, Packet(number, data), value, now_ns)
-        self._tokens[number] = token
-        return number
+    def mirror(self, channel: int, source: PacketSource) -> None:
+        """Keep a model mirrored: `poll` takes packets as there is room, newest word first, and reports their fate.
 
-    def withdraw_model(self) -> None:
-        """Forget model packets not yet acknowledged: a newer model takes their place."""
-        self.scheduler.acknowledge("model", self.scheduler.keys("model"))
-        self._tokens.clear()
-
-    def arrived(self) -> list[object]:
-        """Return the tokens of model packets acknowledged since the last call."""
-        arrived, self._arrived = self._arrived, []
-        return arrived
+        `channel` is 0 for the patch mixture, 1 for the scene mixture; another source takes a former one's place.
+        """
+        self._sources[channel] = source
 
     def component(self, parts: list[ComponentPart], now_ns: int) -> None:
         """Queue a mixture component's parts, coarse one first; parts of its earlier revisions are forgotten."""
@@ -183,6 +188,7 @@ class ThinSender:
             self._settled_ns = now_ns
             self.outbox.settle()
         self._refill(now_ns)
+        self._pull(now_ns)
         return self.scheduler.next_slot(now_ns)
 
     def feed(self, frame: bytes, now_ns: int) -> None:
@@ -222,6 +228,26 @@ class ThinSender:
             for number, stored in itertools.islice(waiting, room):
                 self._offer_alert(number, stored, now_ns)
 
+    def _pull(self, now_ns: int) -> None:
+        """Take packets from the model mirrors in turn, as many as the link can carry until they are acknowledged."""
+        sources = list(self._sources.items())
+        while sources and self.scheduler.count("model") < self._packets_ahead:
+            channel, source = sources.pop(0)
+            packet = source.next_packet(self.packet_bytes)
+            if packet is None:
+                continue
+            number, data = packet
+            self._offer("model", self._packet, Packet(self._packet, data, channel), 1.0, now_ns)
+            self._packets[self._packet] = (source, number)
+            self._packet = (self._packet + 1) % N_PACKETS
+            sources.append((channel, source))
+
+    def _on_drop(self, kind: str, key: object) -> None:
+        """Tell a model mirror that a packet was given up."""
+        if kind == "model" and isinstance(key, int) and key in self._packets:
+            source, number = self._packets.pop(key)
+            source.lose(number)
+
     def _on_alert_ack(self, ack: AlertAck) -> None:
         offsets = [0] + [1 + k for k in range(_FOLLOWING) if ack.following >> k & 1]
         numbers = [Number(ack.incarnation, ack.base + offset) for offset in offsets]
@@ -239,7 +265,8 @@ class ThinSender:
         for number in [(ack.newest - offset) % N_PACKETS for offset in offsets]:
             if self.scheduler.acknowledge("model", [number]):
                 self.counters["acknowledged.model"] += 1
-                self._arrived.append(self._tokens.pop(number, None))
+                source, its_number = self._packets.pop(number)
+                source.acknowledge(its_number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +289,10 @@ class ThumbnailArrived:
 
 @dataclass(frozen=True, slots=True)
 class PacketArrived:
-    """A packet for the model mirror."""
+    """A packet for the ground's copy of a model: channel 0 is the patch mixture, 1 the scene mixture."""
 
     agent: int
+    channel: int
     data: bytes
 
 
@@ -390,7 +418,7 @@ class ThinReceiver:
         earlier = sum(1 << k for k in range(_FOLLOWING) if (packet.number - 1 - k) % N_PACKETS in self._packets)
         record = encode_record(PacketAck(packet.number, earlier))
         self.scheduler.offer(Item("ack", ("packet", packet.number // _FOLLOWING), record, value=2.0), now_ns)
-        return PacketArrived(self._codec.agent, packet.data) if is_new else None
+        return PacketArrived(self._codec.agent, packet.channel, packet.data) if is_new else None
 
     def _on_part(self, part: ComponentPart, now_ns: int) -> Arrival | None:
         key = (part.component, part.revision, part.stage)
