@@ -130,10 +130,13 @@ class ExemplarsConfig(_Section):
 class NoveltyConfig(_Section):
     """How patch scores become one calibrated score a frame."""
 
-    camera: Literal["auto", "fixed", "moving"] = "auto"
-    position_weight: NonNegative = 1.0
-    top_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.1
-    halflife_s: Annotated[float, Meta(gt=0.0, le=1e8)] = 3600.0
+    camera: Literal["auto", "fixed", "moving"] = "auto"  # auto: found from the first frames, then kept
+    shares: Annotated[list[Annotated[float, Meta(gt=0.0, le=1.0)]], Meta(min_length=1, max_length=8)] = msgspec.field(
+        default_factory=lambda: [0.02, 0.2]
+    )  # of a frame's patches, the most deviating ones: small for small things, large for new ground
+    least_patches: Annotated[int, Meta(ge=1, le=10_000)] = 2  # smallest region that counts as novel
+    smoothing_s: NonNegative = 0.0  # half-life of the frame's statistics; 0: each frame for itself
+    halflife_s: Annotated[float, Meta(gt=0.0, le=1e8)] = 3600.0  # of everything that is usual here
 
 
 class EventsConfig(_Section):
@@ -141,9 +144,12 @@ class EventsConfig(_Section):
 
     raise_rarity: Annotated[float, Meta(gt=1.0, le=1e9)] = 200.0  # one frame in N
     clear_rarity: Annotated[float, Meta(gt=1.0, le=1e9)] = 20.0
-    min_frames: Annotated[int, Meta(ge=1, le=1000)] = 2
-    gap_s: NonNegative = 2.0
-    cooldown_s: NonNegative = 5.0
+    min_frames: Annotated[int, Meta(ge=1, le=1000)] = 2  # rare frames in a row before an alert
+    gap_s: NonNegative = 1.0  # an event ends when nothing was rare for this long
+    cooldown_s: NonNegative = 5.0  # after an event, at the same place
+    update_s: Annotated[float, Meta(ge=0.0, le=3600.0)] = 2.0  # between two messages about an open event
+    longest_s: Annotated[float, Meta(gt=0.0, le=1e6)] = 120.0  # what lasts longer may become usual
+    vanish_s: Annotated[float, Meta(gt=0.0, le=1e6)] = 10.0  # what was always there is missed after this long
     alerts_per_hour: Annotated[float, Meta(gt=0.0, le=3600.0)] = 20.0
     burst: Annotated[int, Meta(ge=1, le=1000)] = 10
 

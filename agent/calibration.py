@@ -1,0 +1,173 @@
+"""How rare is this score here: fixed-size running quantiles with a half-life, and a tail for what was never seen.
+
+Called by agent/novelty.py. It must not decide what may be learnt: the caller leaves events out.
+"""
+
+import math
+
+import numpy as np
+
+from stillwatch.agent.errors import SnapshotError
+from stillwatch.agent.hashing import State
+
+N_BINS = 512
+LINEAR = 1.0  # scores are spread by asinh: linear within one unit, logarithmic beyond
+REACH = 12.0  # asinh units on each side of 0: scores to 80,000
+TAIL_SHARE = 0.1  # the tail is fitted to the highest tenth
+HEAVIEST_TAIL = 0.5  # shape of the generalised Pareto tail: finite mean and nearly finite variance
+MAX_RARITY = 1e9
+
+
+def _bin_of(score: float) -> int:
+    place = (math.asinh(score / LINEAR) + REACH) * N_BINS / (2 * REACH)
+    return min(max(int(place), 0), N_BINS - 1)
+
+
+class RarityCalibration:
+    """Turns a frame's score into "one frame in N scores as high as this here".
+
+    A histogram over asinh-spaced bins, whose weights halve every `halflife_s` of stream time. Up to the upper
+    tenth the answer is read off it; beyond, a generalised Pareto tail is fitted to the exceedances by the
+    method of moments [1]_, so that a score above all seen has a finite, growing rarity. N never says more than the
+    frames seen can support in the body; in the tail it is an extrapolation and capped at MAX_RARITY.
+
+    Parameters
+    ----------
+    halflife_s : float
+
+    References
+    ----------
+    .. [1] J. R. M. Hosking and J. R. Wallis, Technometrics 29(3), 1987, 339-349, equation 5.
+    """
+
+    def __init__(self, halflife_s: float):
+        self._halflife_s = halflife_s
+        self._weights = np.zeros(N_BINS)
+        edges = (np.arange(N_BINS + 1) * (2 * REACH) / N_BINS) - REACH
+        self._lower = LINEAR * np.sinh(edges[:-1])
+        self._middle = LINEAR * np.sinh(0.5 * (edges[:-1] + edges[1:]))
+        self._t_ns = 0
+
+    @property
+    def weight(self) -> float:
+        """Frames that are remembered, each by its decayed weight."""
+        return float(self._weights.sum())
+
+    def rarity(self, score: float) -> float:
+        """Return N >= 1; 1.0 before anything was learnt. Monotone in the score. Changes nothing."""
+        total = self.weight
+        if total <= 0.0:
+            return 1.0
+        above = np.cumsum(self._weights[::-1])[::-1]
+        start = int(np.searchsorted(-above, -TAIL_SHARE * total, side="left"))  # first bin with a tenth or less above
+        start = min(start, N_BINS - 1)
+        place = _bin_of(score)
+        if place < start or above[start] <= 0.0:
+            return float(min((total + 1.0) / (above[place] + 1.0), MAX_RARITY))
+        return self._tail_rarity(score, start, float(above[start]), total)
+
+    def _tail_rarity(self, score: float, start: int, above: float, total: float) -> float:
+        """Extrapolate from the lower edge of bin `start`, above which the weight `above` of `total` lies."""
+        threshold = self._lower[start]
+        weights = self._weights[start:]
+        excess = np.maximum(self._middle[start:] - threshold, 0.0)
+        mean = float(weights @ excess) / above
+        variance = float(weights @ (excess - mean) ** 2) / above
+        width = self._lower[min(start + 1, N_BINS - 1)] - threshold
+        mean = max(mean, 0.5 * width, 1e-3)
+        ratio = mean * mean / variance if variance > 0.0 else 1.0
+        shape = min(max(0.5 * (1.0 - ratio), 0.0), HEAVIEST_TAIL)
+        scale = mean * (1.0 - shape)
+        beyond = max(score - threshold, 0.0) / scale
+        log_share = -beyond if shape < 1e-6 else -math.log1p(shape * beyond) / shape
+        log_rarity = math.log((total + 1.0) / (above + 1.0)) - log_share
+        return math.exp(min(log_rarity, math.log(MAX_RARITY)))
+
+    def learn(self, score: float, t_ns: int) -> None:
+        """Remember the score of a normal frame at stream time `t_ns`."""
+        if self._t_ns:
+            elapsed_s = max(t_ns - self._t_ns, 0) / 1e9
+            self._weights *= 0.5 ** (elapsed_s / self._halflife_s)
+        self._t_ns = max(t_ns, 1)
+        self._weights[_bin_of(score)] += 1.0
+
+    def state(self) -> State:
+        return {"weights": self._weights.copy(), "t_ns": np.array(self._t_ns, np.int64)}
+
+    def restore(self, state: State) -> None:
+        """Go on from `state`; SnapshotError, and no change, where it does not fit."""
+        weights, t_ns = state.get("weights"), state.get("t_ns")
+        if weights is None or t_ns is None or weights.shape != (N_BINS,) or not (weights >= 0.0).all():
+            raise SnapshotError("calibration: the saved state has another shape, or weights that are not positive")
+        self._weights[:] = weights
+        self._t_ns = int(t_ns)
+
+    def memory_bytes(self) -> int:
+        return self._weights.nbytes + self._lower.nbytes + self._middle.nbytes
+
+
+class RunningSpread:
+    """Mean and deviation of a few scores a frame, each frame weighing 1 / (n + 1) down to its half-life's share.
+
+    Values further than CLIP deviations from the mean count as that far: one event does not move it.
+
+    Parameters
+    ----------
+    n : int
+        Scores that are followed side by side.
+    halflife_s : float
+    least : float
+        Smallest deviation.
+    """
+
+    CLIP = 3.0
+    PRIOR_FRAMES = 10
+
+    def __init__(self, n: int, halflife_s: float, least: float):
+        self._halflife_s, self._least = halflife_s, least
+        self.mean = np.zeros(n)
+        self.variance = np.ones(n)
+        self._numbers = np.zeros(2, np.int64)  # frames, stream time of the last
+
+    @property
+    def n_frames(self) -> int:
+        return int(self._numbers[0])
+
+    def standardise(self, values: np.ndarray) -> np.ndarray:
+        """Return (values - mean) / deviation; zeros before the first frame."""
+        if self.n_frames == 0:
+            return np.zeros_like(self.mean)
+        return (values - self.mean) / np.sqrt(np.maximum(self.variance, self._least**2))
+
+    def learn(self, values: np.ndarray, t_ns: int) -> None:
+        """Fold in one frame's values at stream time `t_ns`."""
+        frames, last = (int(number) for number in self._numbers)
+        if frames == 0:
+            self.mean[:] = values
+            self.variance[:] = max(1.0, self._least**2)
+        else:
+            share = running_share(frames, self.PRIOR_FRAMES, t_ns - last, self._halflife_s)
+            limit = self.CLIP * np.sqrt(np.maximum(self.variance, self._least**2))
+            step = np.clip(values - self.mean, -limit, limit)
+            self.mean += share * step
+            self.variance += share * (step * step - self.variance)
+        self._numbers[:] = frames + 1, t_ns
+
+    def state(self) -> State:
+        return {"mean": self.mean.copy(), "variance": self.variance.copy(), "numbers": self._numbers.copy()}
+
+    def restore(self, state: State) -> None:
+        """Go on from `state`; SnapshotError, and no change, where it does not fit."""
+        for name, own in (("mean", self.mean), ("variance", self.variance), ("numbers", self._numbers)):
+            if name not in state or state[name].shape != own.shape or not np.isfinite(state[name]).all():
+                raise SnapshotError(f"calibration: {name} is absent, of another shape or not finite")
+        self.mean[:], self.variance[:], self._numbers[:] = state["mean"], state["variance"], state["numbers"]
+
+    def memory_bytes(self) -> int:
+        return self.mean.nbytes + self.variance.nbytes + self._numbers.nbytes
+
+
+def running_share(frames: int, prior_frames: int, elapsed_ns: int, halflife_s: float) -> float:
+    """Return the weight of the next frame in a running mean: an average at first, exponential in stream time later."""
+    forgetting = 1.0 - 0.5 ** (max(elapsed_ns, 0) / 1e9 / halflife_s)
+    return max(1.0 / (frames + prior_frames), forgetting)
