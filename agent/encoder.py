@@ -79,8 +79,8 @@ def fit_pca(samples: np.ndarray, n_dims: int, whiten: bool = False) -> Projectio
     largest = np.abs(basis).argmax(axis=0)
     basis = basis * np.where(basis[largest, np.arange(basis.shape[1])] < 0, -1.0, 1.0)
     if whiten:
-        variance = np.maximum(values, max(WHITEN_FLOOR * values[0], np.finfo(np.float64).tiny))
-        basis = basis / np.sqrt(variance)
+        largest_variance = values[0] if values[0] > 0 else 1.0  # of samples that are all equal
+        basis = basis / np.sqrt(np.maximum(values, WHITEN_FLOOR * largest_variance))
     return _projection(basis, -mean @ basis)
 
 

@@ -204,6 +204,8 @@ class FeatureExtractor:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Continue from `state()` of an extractor with the same config; SnapshotError, and no change, otherwise."""
         if "patch_basis" not in state:
+            if self._config.encoder.file or self._config.encoder.kind == "random":
+                raise SnapshotError("features: saved state has no encoder, the config's does not warm up")
             self._warmup.restore(state)
             self._encoder = None
             return
