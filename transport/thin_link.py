@@ -18,7 +18,7 @@ from stillwatch.transport.fragments import Reassembler, acknowledged, split
 from stillwatch.transport.outbox import Number, Outbox
 from stillwatch.transport.presets import Budget
 from stillwatch.transport.receiver_log import ReceiverLog
-from stillwatch.transport.scheduler import Item, Scheduler
+from stillwatch.transport.scheduler import ClassRule, Item, Scheduler
 from stillwatch.transport.thin import (
     ENVELOPE_BYTES,
     KINDS,
@@ -94,6 +94,8 @@ class ThinSender:
         Owned from now on. If it was there before, the whole budget of the last 10 minutes counts as spent.
     now_ns : int
         Monotonic time.
+    rules : dict of ClassRule or None
+        In place of the scheduler's.
 
     Attributes
     ----------
@@ -102,10 +104,13 @@ class ThinSender:
         acknowledged.CLASS.
     """
 
-    def __init__(self, budget: Budget, codec: ThinCodec, outbox: Outbox, *, now_ns: int):
+    def __init__(
+        self, budget: Budget, codec: ThinCodec, outbox: Outbox, *, now_ns: int,
+        rules: dict[str, ClassRule] | None = None,
+    ):  # fmt: skip
         self.outbox = outbox
         self.scheduler = Scheduler(
-            budget, codec, now_ns=now_ns, restarted=outbox.continued, on_drop=self._on_drop
+            budget, codec, now_ns=now_ns, restarted=outbox.continued, rules=rules, on_drop=self._on_drop
         )
         self.counters: Counter[str] = Counter()
         self._codec = codec

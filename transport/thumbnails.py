@@ -130,6 +130,14 @@ def decode_thumbnail(data: bytes) -> np.ndarray:
     return _join([_inverse(flat, plane) for plane in trees.planes])
 
 
+def recode_thumbnail(jpeg: bytes, max_side_px: int, max_bytes: int) -> bytes:
+    """Return the embedded code of a JPEG thumbnail, or nothing where it cannot be decoded."""
+    image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR) if jpeg else None
+    if image is None:
+        return b""
+    return encode_thumbnail(image, max_side_px=max_side_px, max_bytes=max(max_bytes, HEADER_BYTES + 1))
+
+
 def _scale_down(image: np.ndarray, max_side_px: int) -> np.ndarray:
     height, width = image.shape[:2]
     scale = min(1.0, max_side_px / max(height, width))

@@ -1,0 +1,157 @@
+"""The agent's thin link, whole: live-plane messages go in, frames go to the modem, acknowledgements come back.
+
+Used by the agent's sender thread, which calls `publish` with each message and `step` at least once a slot. It must
+never wait for the modem nor raise for what it says.
+"""
+
+import dataclasses
+import pathlib
+from typing import Protocol
+
+from stillwatch.transport import messages
+from stillwatch.transport.errors import EncodeError
+from stillwatch.transport.mirror import INCARNATIONS, ModelEncoder
+from stillwatch.transport.outbox import Outbox
+from stillwatch.transport.presets import find_preset
+from stillwatch.transport.record_log import Clock
+from stillwatch.transport.scheduler import RULES
+from stillwatch.transport.thin import STATES, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin_link import ThinSender, alert_from_message
+from stillwatch.transport.thin_port import ThinPort, parse_endpoint, read_link_key
+from stillwatch.transport.thumbnails import recode_thumbnail
+
+CHANNELS = {"patches": 0, "scenes": 1}
+_EVENTS_REMEMBERED = 256
+
+
+class LinkSettings(Protocol):
+    """The agent's [link] section (agent/config.py)."""
+
+    preset: str
+    endpoint: str
+    listen: str
+    agent_number: int
+    key_file: str
+    share: float
+    thumbnail_px: int
+    thumbnail_bytes: int
+    heartbeat_s: float
+    outbox_bytes: int
+
+
+class VehicleLink:
+    """Outbox, sender, model mirrors and modem port behind two calls.
+
+    Parameters
+    ----------
+    settings : LinkSettings
+    folder : path
+        Where the outbox lives.
+    clock : Clock
+
+    Raises
+    ------
+    LinkError, SecurityError
+        A preset, endpoint or key file that cannot be used.
+
+    Attributes
+    ----------
+    refused : dict of str to int
+        Messages that could not be said on a thin link, by kind.
+    """
+
+    def __init__(self, settings: LinkSettings, folder: pathlib.Path | str, *, clock: Clock):
+        budget = find_preset(settings.preset).up.shared(settings.share)
+        codec = ThinCodec(settings.agent_number, read_link_key(settings.key_file))
+        peer = parse_endpoint(settings.endpoint)
+        self.refused: dict[str, int] = {}
+        self._settings = settings
+        self._clock = clock
+        self._port = ThinPort(parse_endpoint(settings.listen, "link.listen"), peer)
+        beat = dataclasses.replace(
+            RULES["heartbeat"], blackout_s=settings.heartbeat_s, ttl_s=2.0 * settings.heartbeat_s
+        )
+        self._outbox = Outbox(folder, clock=clock, max_bytes=settings.outbox_bytes)
+        now_ns = clock.monotonic_ns()
+        self.sender = ThinSender(budget, codec, self._outbox, now_ns=now_ns, rules=RULES | {"heartbeat": beat})
+        self._began_ns = now_ns
+        self._encoders: dict[str, ModelEncoder] = {}
+        self._severities: dict[int, int] = {}
+        self._n_components = 0
+
+    def publish(self, message: messages.Message) -> None:
+        """Take any message of the live plane; those that a thin link has no words for are ignored.
+
+        Of an alert, `new` and `end` are sent, and of its updates those that are more severe than what was sent.
+        """
+        try:
+            match message:
+                case messages.Alert():
+                    self._take_alert(message)
+                case messages.Model():
+                    self._take_model(message)
+                case messages.Status():
+                    self._take_status(message)
+        except EncodeError:
+            kind = messages.kind_of(type(message))
+            self.refused[kind] = self.refused.get(kind, 0) + 1
+
+    def step(self) -> None:
+        """Hand over what is due and take what came; returns at once."""
+        now_ns = self._clock.monotonic_ns()
+        for frame in self._port.receive():
+            self.sender.feed(frame, now_ns)
+        self._port.send(self.sender.poll(now_ns))
+
+    @property
+    def backlog(self) -> int:
+        """Alerts not yet acknowledged by the ground."""
+        return len(self._outbox)
+
+    @property
+    def tx_bytes(self) -> int:
+        """Bytes handed to the modem."""
+        return self.sender.scheduler.counters["bytes"]
+
+    @property
+    def state(self) -> str:
+        """The outbox's disk: "ok", "disk_full", "read_only", "gone" or "failed"."""
+        return self._outbox.state
+
+    def close(self) -> None:
+        """Close the port and the outbox; alerts not yet acknowledged are sent by the next process."""
+        self._port.close()
+        self._outbox.close()
+
+    def _take_alert(self, message: messages.Alert) -> None:
+        alert = alert_from_message(message)
+        if message.phase == "update" and alert.severity <= self._severities.get(message.id, 0):
+            return
+        self._severities.pop(message.id, None)
+        if message.phase != "end":
+            self._severities[message.id] = alert.severity
+            if len(self._severities) > _EVENTS_REMEMBERED:
+                del self._severities[next(iter(self._severities))]
+        code = b""
+        if message.phase == "new" and message.thumbnail and self._settings.thumbnail_bytes:
+            code = recode_thumbnail(message.thumbnail, self._settings.thumbnail_px, self._settings.thumbnail_bytes)
+        self.sender.alert(alert, self._clock.monotonic_ns(), code)
+
+    def _take_model(self, message: messages.Model) -> None:
+        encoder = self._encoders.get(message.which)
+        if encoder is None:
+            encoder = ModelEncoder(incarnation=self._outbox.generation % INCARNATIONS)
+            self._encoders[message.which] = encoder
+            self.sender.mirror(CHANNELS[message.which], encoder)
+        encoder.update(message)
+        if message.which == "patches":
+            self._n_components = message.n_components
+
+    def _take_status(self, message: messages.Status) -> None:
+        now_ns = self._clock.monotonic_ns()
+        state = message.state if message.state in STATES else "unknown"
+        uptime_s = (now_ns - self._began_ns) / 1e9
+        beat = ThinHeartbeat(
+            message.wall_ns, state, uptime_s, len(self._outbox), self._outbox.lost, self._n_components
+        )
+        self.sender.heartbeat(beat, now_ns)
