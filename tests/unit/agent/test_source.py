@@ -24,7 +24,7 @@ def image(tmp_path):
 
 
 @pytest.mark.parametrize(("uri", "kind"), [
-    ("rtsp://cam/x", "rtsp"), ("RTSPS://cam/x", "rtsp"), ("http://cam/mjpeg", "http"), ("v4l2:/dev/v4l/by-id/c", "v4l2"),
+    ("rtsp://cam/x", "rtsp"), ("RTSPS://cam/x", "rtsp"), ("http://cam/mjpeg", "http"), ("v4l2:/dev/video0", "v4l2"),
     ("synthetic:transect?seed=3", "synthetic"),
 ])  # fmt: skip
 def test_the_scheme_chooses_the_kind(uri, kind):
