@@ -149,8 +149,9 @@ class Model(Message, tag="model", kw_only=True):
 
     `means` and the second moments are of the data each component is responsible for (not yet shrunk by the prior),
     largest component first. Second moments are central: per dimension (`variances`), or as the lower triangle
-    row by row, c = d (d + 1) / 2 (`covariances`). Exactly one of both is present. The prior's scale has the same
-    form. Fewer components than `n_components` were sent where all would pass the size limit.
+    row by row, c = d (d + 1) / 2 (`covariances`). Exactly one of both is present. `prior_scale` has the same form:
+    scale matrix of the inverse Wishart, or rate of the Gamma prior on each dimension's precision. Fewer components
+    than `n_components` were sent where all would pass the size limit.
     """
 
     which: Annotated[str, Meta(pattern="^(patches|scenes)$")]
@@ -168,7 +169,7 @@ class Model(Message, tag="model", kw_only=True):
     covariances: Packed | None = None
     prior_mean: PriorMean
     prior_strength: Annotated[float, Meta(gt=0.0, description="kappa, in samples")]
-    prior_dof: Annotated[float, Meta(gt=0.0, description="degrees of freedom; diagonal: of each dimension")]
+    prior_dof: Annotated[float, Meta(gt=0.0, description="of the inverse Wishart; diagonal: shape of the Gamma")]
     prior_scale: PriorScale
     concentration: Annotated[float, Meta(gt=0.0, description="alpha of the Dirichlet process")]
     horizon: Count = 0
