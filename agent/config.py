@@ -79,7 +79,7 @@ class FeaturesConfig(_Section):
     smoothing_px: Annotated[float, Meta(ge=0.0, le=8.0)] = 1.6  # blur of the image described, a camera's 0.5 included
     root_sift: bool = False
     contrast_threshold: Annotated[float, Meta(ge=0.0, le=255.0)] = 1.0  # below: flat
-    gate_level: Annotated[float, Meta(gt=0.0, le=512.0)] = 50.0
+    gate_level: Annotated[float, Meta(gt=0.0, le=512.0)] = 10.0
     colour_constancy: bool = False
     mask: list[Polygon] = msgspec.field(default_factory=list)  # areas never looked at
     mask_png: str = ""  # white where never looked at; scaled to the frame

@@ -27,7 +27,7 @@ from stillwatch.kernels.gating import gate_descriptors
 SETTINGS_VERSION = 1  # of the raw descriptors' meaning: raised whenever their values change
 GATE_DIMS = 2  # contrast and brightness
 WARMUP_SAMPLES = 4096  # patches that the encoder is fitted on, over all warm-up frames
-BRIGHTNESS_SCALE = 1.0 / 128.0  # half of the mean grey level / 64: as heavy as half a descriptor
+BRIGHTNESS_SCALE = 1.0 / 64.0  # grey levels that weigh as much as a whole descriptor
 
 
 @dataclass(slots=True)

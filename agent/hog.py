@@ -81,9 +81,20 @@ class BlockHog:
     def compute(self, image: np.ndarray) -> np.ndarray:
         """Describe one image of the planned shape; ValueError as `check_image`. Returns `out`."""
         check_image(image, self.shape)
-        if len(self.out):
-            hog.hog_blocks(np.ascontiguousarray(image), self._gamma, self._plan, self.out, self._workspace)
+        self.compute_rows(image, 0, self.grid_shape[0], self._workspace)
         return self.out
+
+    def compute_rows(self, image: np.ndarray, first: int, last: int, workspace: hog.HogWorkspace) -> None:
+        """Describe the block rows first to last - 1 with a workspace of the caller's: for threads.
+
+        Bits do not depend on how rows are split. The image is not checked.
+        """
+        if len(self.out):
+            hog.hog_blocks(np.ascontiguousarray(image), first, last, self._gamma, self._plan, self.out, workspace)
+
+    def new_workspace(self) -> hog.HogWorkspace:
+        """Return scratch for one more thread."""
+        return _make_workspace(self._plan, hog.UNSIGNED)
 
 
 class CellHog:

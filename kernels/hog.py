@@ -136,7 +136,7 @@ def pool_row(y, height, n_orientations, plan, workspace):
 
 @kernel([(image, i8, i8, b1, plan_type, workspace_type) for image in image_types])
 def pool_output_row(image, r, n_orientations, gamma, plan, workspace):
-    """Pool everything under output row r into `bins`; called for r = 0, 1, 2, ... with `done` zero at first."""
+    """Pool everything under output row r into `bins`; called for rising r, with `done` zero at first."""
     height, cell, n = image.shape[0], plan.inside.shape[0], plan.inside.shape[1]
     w, n_bins, slots = workspace, plan.starts.shape[0], plan.shape[2]
     size = n_bins * n_orientations * n
@@ -181,9 +181,9 @@ def clip_blocks(bins, sums):
         squares[j] = ONE / (math.sqrt(clipped[j]) + np.float32(1e-3))
 
 
-@kernel([(image, b1, plan_type, matrix(f4), workspace_type) for image in image_types])
-def hog_blocks(image, gamma, plan, out, workspace):
-    """Compute Dalal-Triggs descriptors of all blocks of 2 x 2 cells, one cell apart.
+@kernel([(image, i8, i8, b1, plan_type, matrix(f4), workspace_type) for image in image_types])
+def hog_blocks(image, first, last, gamma, plan, out, workspace):
+    """Compute Dalal-Triggs descriptors of the block rows first to last - 1: blocks of 2 x 2 cells, one cell apart.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def hog_blocks(image, gamma, plan, out, workspace):
     """
     workspace.done[:] = 0
     n, n_columns = plan.inside.shape[1], plan.shape[1]
-    for r in range(plan.shape[0]):
+    for r in range(first, last):
         pool_output_row(image, r, UNSIGNED, gamma, plan, workspace)
         clip_blocks(workspace.bins, workspace.sums)
         for c in range(n_columns):

@@ -69,7 +69,7 @@ def test_gated_descriptors_are_sift_scaled_by_contrast_then_contrast_and_brightn
     contrast = out[:, 128]
     assert raw.shape[1] == 128
     np.testing.assert_allclose(out[:, :128], raw * np.minimum(contrast, 1)[:, None], atol=1e-6)
-    assert 0.5 < out[:, 129].mean() < 1.5  # mid grey
+    assert 1.5 < out[:, 129].mean() < 2.5  # mid grey
 
 
 def test_flat_patches_stay_valid_and_lie_near_zero():
@@ -78,7 +78,7 @@ def test_flat_patches_stay_valid_and_lie_near_zero():
     assert features.flat.all()
     assert features.valid.all()
     np.testing.assert_allclose(features.raw_patches[:, :129], 0, atol=1e-3)
-    np.testing.assert_allclose(features.raw_patches[:, 129], 1, atol=1e-5)
+    np.testing.assert_allclose(features.raw_patches[:, 129], 2, atol=1e-5)
 
 
 def test_patches_are_zeros_until_the_encoder_is_ready():

@@ -104,6 +104,15 @@ def test_a_block_is_at_most_of_unit_norm():
     assert out.shape == (49, hog.BLOCK)
 
 
+def test_block_rows_in_parts_give_the_same_bits_as_at_once():
+    image = noise(90, 64, seed=4)
+    whole, parts = BlockHog(90, 64), BlockHog(90, 64)
+    whole.compute(image)
+    for first, last in ((5, parts.grid_shape[0]), (0, 5)):
+        parts.compute_rows(image, first, last, parts.new_workspace())
+    np.testing.assert_array_equal(parts.out, whole.out)
+
+
 def test_what_was_seen_before_leaves_no_trace():
     blocks, cells = BlockHog(64, 64), CellHog(64, 64)
     blocks.compute(noise(64, 64, 1))
