@@ -70,7 +70,7 @@ def make_capture(config: Config, clock: Clock, resumed: Resumed | None, recorder
     """Return the capture of the config's source; a recorder listens to every source that it opens."""
     source = config.source
     live = open_source(source.uri, source, clock).live
-    nav_at = NavTrack(source.nav_csv, live=live).at if source.nav_csv else None
+    nav_at = NavTrack(source.nav_csv, live=live, start=source.nav_start).at if source.nav_csv else None
 
     def make_source() -> Source:
         opened = open_source(source.uri, source, clock)

@@ -4,6 +4,7 @@ Used by source.py (registers what a URI holds), app.py and tools/cli.py (install
 command line), and whoever shows text that came from a library. Must not print, log or hash a secret.
 """
 
+import base64
 import ctypes
 import logging
 import os
@@ -82,6 +83,7 @@ def register_uri(uri: str) -> None:
         password = userinfo.split(":", 1)[1]
         register(password)
         register(unquote(password))
+        register(base64.b64encode(unquote(userinfo).encode()).decode())  # as HTTP and RTSP send it
     for match in CREDENTIAL_KEYS.finditer(uri):
         register(match.group(2))
 
