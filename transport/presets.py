@@ -4,12 +4,13 @@ Read by transport/scheduler.py, thin_link.py, the config check and tools. It onl
 from; it opens nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stillwatch.transport.errors import LinkError
 
 WINDOW_S = 600.0  # no window of this length, wherever it begins, may hold more than its share
 ACOUSTIC_SLOT_S = 15.0  # usual TDMA slot of Goby configurations is 10-15 s
+ACOUSTIC_ROUND_TRIP_S = 2.0  # 1.5 km at 1500 m/s
 MIN_FRAME_BYTES = 32
 
 
@@ -25,11 +26,14 @@ class Budget:
         Frames in one transmission.
     slot_s : float
         Time between the starts of two transmissions.
+    round_trip_s : float
+        Flight there and back: an answer cannot be here earlier, and nothing is repeated before.
     """
 
     frame_bytes: int
     frames_per_slot: int
     slot_s: float
+    round_trip_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.frame_bytes < MIN_FRAME_BYTES or self.frames_per_slot < 1 or not 0.0 < self.slot_s <= WINDOW_S:
@@ -62,7 +66,7 @@ class Budget:
         """Return the budget of one who has only this share (above 0, at most 1) of the slots."""
         if not 0.0 < share <= 1.0:
             raise LinkError(f"link share {share} is outside (0, 1]")
-        return Budget(self.frame_bytes, self.frames_per_slot, min(self.slot_s / share, WINDOW_S))
+        return replace(self, slot_s=min(self.slot_s / share, WINDOW_S))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,8 @@ class Preset:
 
 def _acoustic(rate: int, n_frames: int, frame_bytes: int, bits_per_second: float, source: str) -> Preset:
     """Return a Micro-Modem preset; acknowledgements come back at rate 0, the one that arrives when any does."""
-    up = Budget(frame_bytes, n_frames, ACOUSTIC_SLOT_S)
-    down = Budget(32, 1, ACOUSTIC_SLOT_S)
+    up = Budget(frame_bytes, n_frames, ACOUSTIC_SLOT_S, ACOUSTIC_ROUND_TRIP_S)
+    down = Budget(32, 1, ACOUSTIC_SLOT_S, ACOUSTIC_ROUND_TRIP_S)
     return Preset(f"micromodem-{rate}", up, down, bits_per_second, source)
 
 
@@ -90,9 +94,9 @@ _TABLE = (
     _acoustic(3, 2, 256, 1200.0, "WHOI Micro-Modem rate 3: frames pyacomms, speed from memory"),
     _acoustic(4, 2, 256, 1300.0, "WHOI Micro-Modem rate 4: frames pyacomms, speed from memory"),
     _acoustic(5, 8, 256, 5400.0, "WHOI Micro-Modem rate 5: pyacomms"),
-    Preset("iridium-sbd", Budget(340, 1, 60.0), Budget(270, 1, 60.0), 2400.0,
-           "Iridium 9602: 340 B up, 270 B down (Goby); one session a minute is our choice"),
-    Preset("lte", Budget(1200, 8, 1.0), Budget(1200, 2, 1.0), 76_800.0,
+    Preset("iridium-sbd", Budget(340, 1, 60.0, 20.0), Budget(270, 1, 60.0, 20.0), 2400.0,
+           "Iridium 9602: 340 B up, 270 B down (Goby); a session a minute and 10 s of flight are our choice"),
+    Preset("lte", Budget(1200, 8, 1.0, 0.3), Budget(1200, 2, 1.0, 0.3), 76_800.0,
            "one datagram under any path MTU; 9.6 kB/s leaves a metered SIM usable (our choice)"),
 )  # fmt: skip
 PRESETS = {preset.name: preset for preset in _TABLE}

@@ -133,6 +133,7 @@ class Scheduler:
         self._on_drop = on_drop
         self._from_ground = from_ground
         self._slot_ns = int(budget.slot_s * 1e9)
+        self._round_trip_ns = int(budget.round_trip_s * 1e9)
         self._slot = -1
         self._order = 0
         self._queues = {kind: _Queue(rule) for kind, rule in (rules or RULES).items()}
@@ -242,7 +243,8 @@ class Scheduler:
         entry.sent_ns = now_ns
         pace = min(2 ** max(entry.tries - STEADY_TRIES, 0), _SLOWEST)
         # Half a slot less, so that a slot taken a little late does not cost the repeat a whole further one.
-        entry.due_ns = now_ns + int((queue.rule.repeat_slots * pace - 0.5) * self._slot_ns)
+        wait_ns = int((queue.rule.repeat_slots * pace - 0.5) * self._slot_ns)
+        entry.due_ns = now_ns + max(wait_ns, self._round_trip_ns)
 
     def _charge(self, now_ns: int, n_bytes: int) -> None:
         self._window.append((now_ns, n_bytes))

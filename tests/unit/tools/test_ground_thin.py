@@ -1,0 +1,66 @@
+"""`stillwatch` ground station for thin links: prints and keeps what arrives, as a process beside a real vehicle end."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import cv2
+import numpy as np
+import pytest
+from thin_processes import free_ports
+from thin_world import make_model
+
+from stillwatch.agent.clock import RealClock
+from stillwatch.agent.config import LinkConfig
+from stillwatch.transport import messages
+from stillwatch.transport.receiver_log import read_received
+from stillwatch.transport.thin_vehicle import VehicleLink
+
+RUN = (
+    "import argparse; from stillwatch.tools import ground_thin as t; p = argparse.ArgumentParser(); "
+    "t.add_arguments(p); raise SystemExit(t.main(p.parse_args()))"
+)
+HEAD = {"agent": "cam1", "run": "r", "boot": "b", "epoch": 0, "sequence": 0, "t_ns": 0, "mono_ns": 0}
+
+
+@pytest.mark.slow
+def test_an_alert_its_thumbnail_and_the_model_end_in_the_folder(tmp_path):
+    (port,) = free_ports(1)
+    key = tmp_path / "link.key"
+    key.write_text("5a" * 32)
+    key.chmod(0o600)
+    options = ["--listen", f"udp://127.0.0.1:{port}", "--preset", "lte", "--out", str(tmp_path / "ground"), "--json"]
+    command = [sys.executable, "-c", RUN, *options, "--agent-number", "3", "--key-file", str(key)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    settings = LinkConfig(preset="lte", endpoint=f"udp://127.0.0.1:{port}", agent_number=3, key_file=str(key))
+    clock = RealClock()
+    vehicle = VehicleLink(settings, tmp_path / "outbox", clock=clock)
+    picture = np.random.default_rng(0).integers(0, 255, (72, 96, 3), np.uint8)
+    try:
+        vehicle.publish(messages.Alert(
+            **HEAD, wall_ns=clock.wall_ns(), id=1, phase="new", severity=1.0, x=0.5, y=0.5,
+            thumbnail=cv2.imencode(".jpg", picture)[1].tobytes(),
+        ))  # fmt: skip
+        vehicle.publish(make_model(2))
+        deadline = time.monotonic() + 30
+        quiet_since = None
+        while time.monotonic() < deadline and (quiet_since is None or time.monotonic() - quiet_since < 1.5):
+            vehicle.step()
+            waiting = vehicle.backlog + sum(vehicle.sender.scheduler.count(kind) for kind in ("thumbnail", "model"))
+            quiet_since = (quiet_since or time.monotonic()) if not waiting else None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        lines = [json.loads(line) for line in process.communicate(timeout=20)[0].splitlines()]
+    finally:
+        process.kill()
+        process.wait()
+        vehicle.close()
+    assert [line["what"] for line in lines].count("alert") == 1
+    assert [alert.severity for _, _, alert in read_received(tmp_path / "ground" / "received")] == [7]
+    (thumbnail,) = (tmp_path / "ground" / "thumbnails").iterdir()
+    assert cv2.imread(str(thumbnail)).shape == (72, 96, 3)
+    with np.load(tmp_path / "ground" / "model-patches.npz") as model:
+        assert model["means"].shape == (12, 6)
+    assert process.returncode == 0

@@ -1,0 +1,177 @@
+"""A ground station for a thin link: hears one agent's modem frames, acknowledges, prints and keeps what arrives.
+
+The modem's driver program sends one UDP datagram a frame to --listen, and gets the acknowledgements back. DIR holds
+`received/` (each alert once, on the disk before it is acknowledged), `thumbnails/` (PNG, better with every fragment)
+and `model-patches.npz`, `model-scenes.npz` (the vehicle's mixtures as far as known).
+"""
+
+import argparse
+import dataclasses
+import datetime
+import json
+import math
+import pathlib
+import select
+import threading
+import time
+
+import cv2
+import numpy as np
+
+from stillwatch.agent.clock import RealClock
+from stillwatch.agent.errors import UsageError
+from stillwatch.tools.signals import stop_on_signals
+from stillwatch.transport.errors import DecodeError, LinkError, SecurityError
+from stillwatch.transport.mirror_ground import ModelMirror
+from stillwatch.transport.presets import PRESETS, find_preset
+from stillwatch.transport.receiver_log import ReceiverLog
+from stillwatch.transport.thin import ThinAlert, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin_link import (
+    AlertArrived,
+    Arrival,
+    ComponentArrived,
+    HeartbeatArrived,
+    PacketArrived,
+    ThinReceiver,
+    ThumbnailArrived,
+)
+from stillwatch.transport.thin_port import ThinPort, parse_endpoint, read_link_key
+from stillwatch.transport.thin_vehicle import CHANNELS
+from stillwatch.transport.thumbnails import HEADER_BYTES, decode_thumbnail
+
+_MODELS_EVERY_S = 10.0
+_WAIT_S = 0.2
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    parser.add_argument("--listen", default="udp://127.0.0.1:5581", help="where frames come in (default: %(default)s)")
+    parser.add_argument("--preset", required=True, choices=list(PRESETS), help="as the agent's link.preset")
+    parser.add_argument("--agent-number", type=int, default=0, help="the agent's link.agent_number (default: 0)")
+    parser.add_argument("--key-file", default="", help="64 hex digits shared with the agent (its link.key_file)")
+    parser.add_argument("--out", required=True, metavar="DIR", help="where to keep what arrives")
+    parser.add_argument("--seconds", type=float, help="stop after so long")
+    parser.add_argument("--json", action="store_true", help="print each arrival as a line of JSON")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Listen until a signal or the time is up."""
+    stop = threading.Event()
+    stop_on_signals(stop)
+    try:
+        port = ThinPort(parse_endpoint(args.listen, "--listen"))
+        codec = ThinCodec(args.agent_number, read_link_key(args.key_file))
+    except (LinkError, SecurityError) as error:
+        raise UsageError(str(error)) from error
+    station = ThinStation(pathlib.Path(args.out), codec, args.preset, as_json=args.json)
+    until = math.inf if args.seconds is None else time.monotonic() + args.seconds
+    try:
+        while not stop.is_set() and time.monotonic() < until:
+            select.select([port], [], [], _WAIT_S)
+            port.send(station.step(port.receive()))
+    finally:
+        port.close()
+        station.close()
+    return 0
+
+
+class ThinStation:
+    """Keeps and tells what one agent's frames say."""
+
+    def __init__(self, folder: pathlib.Path, codec: ThinCodec, preset: str, *, as_json: bool):
+        self._clock = RealClock()
+        self._folder = folder
+        self._as_json = as_json
+        (folder / "thumbnails").mkdir(parents=True, exist_ok=True)
+        self._log = ReceiverLog(folder / "received", clock=self._clock)
+        now_ns = self._clock.monotonic_ns()
+        self.receiver = ThinReceiver(find_preset(preset).down, codec, self._log, now_ns=now_ns)
+        self._mirrors = {channel: ModelMirror() for channel in CHANNELS.values()}
+        self._changed: set[int] = set()
+        self._saved_ns = now_ns
+
+    def step(self, frames: list[bytes]) -> list[bytes]:
+        """Take frames; return the acknowledgements to send."""
+        now_ns = self._clock.monotonic_ns()
+        for frame in frames:
+            for item in self.receiver.feed(frame, now_ns):
+                self._take(item)
+        if self._changed and now_ns - self._saved_ns > _MODELS_EVERY_S * 1e9:
+            self._save_models()
+        return self.receiver.poll(now_ns)
+
+    def close(self) -> None:
+        """Save the models and close the log."""
+        self._save_models()
+        self._log.close()
+
+    def _take(self, item: Arrival) -> None:
+        match item:
+            case AlertArrived(agent, alert):
+                self._tell("alert", _alert_line(agent, alert), dataclasses.asdict(alert))
+            case ThumbnailArrived(_, number, code, is_complete) if len(code) >= HEADER_BYTES:
+                path = self._folder / "thumbnails" / f"alert-{number.incarnation}-{number.delivery}.png"
+                try:
+                    cv2.imwrite(str(path), decode_thumbnail(code))
+                except DecodeError:
+                    return
+                if is_complete:
+                    self._tell("thumbnail", f"thumbnail {path}, {len(code)} bytes", {"file": str(path)})
+            case PacketArrived(_, channel, data) if channel in self._mirrors:
+                try:
+                    self._mirrors[channel].take_packet(data)
+                except DecodeError as error:
+                    self._tell("refused", f"model packet refused: {error}", {"reason": str(error)})
+                self._changed.add(channel)
+            case HeartbeatArrived(_, beat):
+                self._tell("heartbeat", _beat_line(beat), dataclasses.asdict(beat))
+            case ComponentArrived(_, part):
+                fields = {"component": part.component, "stage": part.stage}
+                self._tell("component", f"component {part.component}, stage {part.stage}", fields)
+
+    def _save_models(self) -> None:
+        self._saved_ns = self._clock.monotonic_ns()
+        names = {channel: name for name, channel in CHANNELS.items()}
+        for channel in self._changed:
+            summary = self._mirrors[channel].summary()
+            if summary is not None:
+                fields = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
+                known = {name: value for name, value in fields.items() if value is not None}
+                temporary = self._folder / f".model-{names[channel]}.npz"
+                np.savez(temporary, **known)
+                temporary.replace(self._folder / f"model-{names[channel]}.npz")
+        self._changed.clear()
+
+    def _tell(self, what: str, line: str, fields: dict) -> None:
+        if self._as_json:
+            finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in fields.items()}
+            print(json.dumps({"what": what, **finite}), flush=True)
+        else:
+            print(line, flush=True)
+
+
+def _alert_line(agent: int, alert: ThinAlert) -> str:
+    parts = [_when(alert.wall_ns), f"agent {agent}", f"{alert.kind} {alert.life}", f"event {alert.event}",
+             f"severity {alert.severity}/7"]  # fmt: skip
+    if math.isfinite(alert.rarity):
+        parts.append(f"1 in {alert.rarity:.0f}")
+    if alert.box is not None:
+        parts.append(f"at x {alert.box[0]:.2f} y {alert.box[1]:.2f}")
+    if math.isfinite(alert.latitude) and math.isfinite(alert.longitude):
+        parts.append(f"{alert.latitude:.6f} {alert.longitude:.6f}")
+    if math.isfinite(alert.depth_m):
+        parts.append(f"depth {alert.depth_m:.1f} m")
+    return "  ".join(parts)
+
+
+def _beat_line(beat: ThinHeartbeat) -> str:
+    return (
+        f"{_when(beat.wall_ns)}  {beat.state}, up {beat.uptime_s / 3600:.1f} h, {beat.alerts_waiting} alerts waiting, "
+        f"{beat.alerts_lost} lost, {beat.components} components"
+    )
+
+
+def _when(wall_ns: int) -> str:
+    if not wall_ns:
+        return "time unknown"
+    return datetime.datetime.fromtimestamp(wall_ns / 1e9, datetime.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
