@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stillwatch.agent.clock import Clock
-from stillwatch.agent.events import EventRecord
+from stillwatch.agent.event_records import EventRecord
 from stillwatch.agent.frame import Frame, Nav
 from stillwatch.agent.gate import Verdict
 from stillwatch.agent.learners import EpochReport

@@ -17,17 +17,38 @@ from stillwatch.transport.errors import TransportError
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "watch a source: learn, score, alert, publish"),
     "ground": ("ground", "receive an agent's alerts and summaries, keep them, print alerts"),
-    "report": ("report", "write one self-contained HTML report of a run or ground folder"),
-    "record": ("record", "record a source with everything the agent decides, for replay"),
-    "replay": ("replay", "replay a recording: the same bits again, or what another config would have done"),
-    "compare": ("compare", "compare two runs: events, models, novelty"),
-    "inspect": ("inspect", "show what is in a checkpoint, recording, run folder or log file"),
-    "recover": ("recover", "salvage a damaged recording or run folder, and say what was lost"),
-    "export": ("export_mcap", "write a recording as MCAP, to look at in Foxglove"),
-    "import": ("import_frames", "make a recording of an MCAP file or a folder of images with time stamps"),
+    "report": ("report", "write one self-contained HTML report of a run, ground or recording folder"),
     "demo": ("demo", "run the agent on its embedded scene with a ground station beside it"),
+    "record": ("record", "run on a source and record frames and decisions, for replay"),
+    "replay": ("replay", "run a recording through the same pipeline again, and compare"),
+    "compare": ("compare", "say how two runs differ: events, scores, models"),
+    "inspect": ("inspect", "show what a checkpoint, recording or run folder holds"),
+    "recover": ("recover", "save what is whole of a damaged recording, and say what was lost"),
+    "export": ("export_mcap", "write a recording as MCAP, for Foxglove and others"),
+    "import": ("import_frames", "make a recording of an MCAP file or an image folder with time stamps"),
+    "control": ("control", "send one command to a running agent"),
+    "keygen": ("keygen", "make a key pair for an agent or a ground station"),
+    "linksim": ("linksim", "simulate a thin link between two UDP ports: loss, delay, outages, limits"),
+    "fit-encoder": ("fit_encoder", "fit a frozen encoder on sources, for use on other cameras"),
     "check-config": ("check_config", "list every fault of a config, then its memory by stage"),
     "warm-up": ("warm_up", "compile every kernel into the cache, in a process that ends"),
+    "faults": ("faults", "run every odd, damaged and hostile input through the source code, in processes of their own"),
+    "wire-page": ("wire_page", "write the page for people who build a ground station in another language"),
+    "evaluate novelty": ("evaluate", "score a clip or a folder of clips against ground truth, beside baselines"),
+    "bench features": ("bench_features", "dense SIFT and HOG against OpenCV's"),
+    "bench mixture": ("bench_mixture", "rows a second learnt and scored, against scikit-learn's"),
+    "bench transport": ("bench_transport", "messages a second, latency, bytes an hour by link"),
+    "bench pipeline": ("bench_pipeline", "frames a second, latency by stage, memory and its slope"),
+    "experiment mixture-synthetic": ("experiment_mixture", "50 dimensions, 20 components, both orders"),
+    "experiment mixture-digits": ("experiment_mixture_digits", "table 2.2's design on scikit-learn's digits"),
+    "experiment mixture-mnist": ("experiment_mixture", "MNIST in one pass, recognition by labelled components"),
+    "experiment mixture-patches": ("experiment_mixture", "330,000 patches of real pictures"),
+    "experiment exemplars-synthetic": ("experiment_exemplars", "digits20 and synth50 against peers, both orders"),
+    "experiment exemplars-mnist": ("experiment_exemplars", "100 exemplars of MNIST against peers"),
+    "experiment exemplars-scale": ("experiment_exemplars", "1.5 million vectors that nobody holds"),
+    "experiment exemplars-gp": ("experiment_exemplars", "Gaussian-process active sets on KIN40K"),
+    "experiment exemplars-frames": ("experiment_exemplars", "do few frames cover what happened in the clips?"),
+    "experiment novelty-digits": ("experiment_novelty", "unseen classes and midpoints, by density"),
 }
 
 GROUPS = {
@@ -53,7 +74,7 @@ def build_parser(argv: list[str]) -> argparse.ArgumentParser:
             groups[group] = sub.add_subparsers(dest="experiment", metavar=group.upper(), required=True)
         place = groups[group] if member else commands
         is_wanted = wanted == name if member else argv[:1] == [name]
-        command = place.add_parser(member or name, help=text, description=text)
+        command = place.add_parser(member or name, help=text, description=f"{text[0].upper()}{text[1:]}.")
         if is_wanted:
             loaded = importlib.import_module(f"stillwatch.tools.{module}")
             loaded.add_arguments(command)

@@ -1,0 +1,137 @@
+"""The command itself, as a user or a service manager sees it: exit codes, one clear line, a clean end, real peers."""
+
+import json
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from stillwatch.transport.run_folder import open_run
+
+pytestmark = pytest.mark.slow
+
+SMALL = "synthetic:transect?n_frames={n}&width=160&height=120&seed=3"
+FAST = ["--set", "source.width=160", "--set", "source.height=120"]
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "stillwatch.tools.cli", *map(str, arguments)]
+
+
+def finished(*arguments, timeout=120):
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=timeout, check=False)
+
+
+@pytest.fixture
+def started():
+    """Start commands that are ended with the test, whatever happens."""
+    processes = []
+
+    def start(*arguments):
+        process = subprocess.Popen(command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["run", "--source", "/no/such/clip.mp4"], 3, "/no/such/clip.mp4"),
+        (["run", "--source", "synthetic:moon"], 78, "moon"),
+        (["run", "/no/such/config.toml"], 78, "/no/such/config.toml"),
+        (["run", "--set", "source.width=7"], 78, "source.width: 7 is not a whole number in [32, 4096]"),
+        (["run", "--set", "publish.endpoint=tcp://0.0.0.0:0"], 78, "publish.endpoint"),
+        (["run", "--set", "limits.memory_bytes=1000000"], 78, "limits.memory_bytes"),
+        (["ground", "nonsense"], 4, "nonsense"),
+        (["report", "/no/such/folder"], 4, "/no/such/folder"),
+        (["ground"], 2, "ENDPOINT"),
+        (["fly"], 2, "invalid choice"),
+    ],
+)
+def test_a_wrong_call_ends_with_its_code_and_no_traceback(tmp_path, arguments, code, words):
+    if arguments[0] == "run":
+        arguments = [*arguments, "--out", tmp_path / "out"]
+    done = finished(*arguments)
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_the_ground_hears_is_what_the_run_folder_holds(tmp_path, started):
+    endpoint = f"ipc://{tmp_path}/live"
+    ground = started("ground", endpoint, "--out", tmp_path / "ground", "--until-end")
+    assert "listening" in ground.stderr.readline()
+    run = finished("run", "--source", SMALL.format(n=150), *FAST, "--out", tmp_path / "run",
+                   "--set", f'publish.endpoint="{endpoint}"', "--set", "publish.control=")  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert ground.wait(20) == 0
+    folders = {name: open_run(tmp_path / name) for name in ("run", "ground")}
+    kept = {name: [k for k, _ in folder.messages()] for name, folder in folders.items()}
+    assert folders["run"].summary["frames"] == 150
+    assert kept["run"].count("score") == 150
+    gaps = folders["ground"].summary["gaps"]
+    for kind in ("alert", "model", "summary"):
+        assert kept["ground"].count(kind) + gaps.get(kind, 0) >= min(kept["run"].count(kind), 1)
+    assert kept["ground"].count("score") + gaps.get("score", 0) <= 150
+
+
+def test_a_dead_camera_does_not_delay_the_end(tmp_path, started):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"rtsp://user:s3cret-word@127.0.0.1:{silent.getsockname()[1]}/x"
+        run = started("run", "--source", url, "--out", tmp_path / "run", "--set", "publish.endpoint=")
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "run" / "run.json").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(1.0)
+        asked = time.monotonic()
+        run.send_signal(signal.SIGTERM)
+        out, err = run.communicate(timeout=30)
+        assert time.monotonic() - asked < 5.0
+    assert run.returncode == 0
+    assert "Traceback" not in err
+    everything = out + err + "".join(
+        path.read_text(errors="replace") for path in (tmp_path / "run").rglob("*") if path.is_file()
+    )  # fmt: skip
+    assert "s3cret-word" not in everything
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["frames"] == 0
+
+
+def test_a_running_agent_answers_commands_from_another_process(tmp_path, started):
+    endpoint = f"ipc://{tmp_path}/live"
+    run = started("run", "--source", f"{SMALL.format(n=100_000)}", *FAST, "--out", tmp_path / "run",
+                  "--set", f'publish.endpoint="{endpoint}"')  # fmt: skip
+    control = f"{endpoint}.control"
+    status = finished("control", control, "status", "--deadline", 60)
+    assert status.returncode == 0, status.stderr
+    assert json.loads(status.stdout)["frames"] >= 0
+    assert finished("control", control, "set_alert_budget", "alerts_per_hour=3").returncode == 0
+    refused = finished("control", control, "set_alert_budget", "alerts_per_hour=-3")
+    assert refused.returncode != 0
+    assert "alerts_per_hour" in refused.stderr
+    run.send_signal(signal.SIGINT)
+    assert run.wait(10) == 0
+    assert pathlib.Path(tmp_path / "run" / "summary.json").exists()
+
+
+def test_an_endpoint_in_use_is_one_clear_line(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = finished("run", "--source", SMALL.format(n=10), *FAST, "--out", tmp_path / "run",
+                        "--set", f"publish.endpoint=tcp://127.0.0.1:{port}")  # fmt: skip
+    assert done.returncode == 4
+    assert str(port) in done.stderr
+    assert "Traceback" not in done.stderr
