@@ -25,7 +25,7 @@ from stillwatch.transport.errors import DecodeError, LinkError, SecurityError
 from stillwatch.transport.mirror_ground import ModelMirror
 from stillwatch.transport.presets import PRESETS, find_preset
 from stillwatch.transport.receiver_log import ReceiverLog
-from stillwatch.transport.thin import ThinAlert, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin import MODEL_CHANNELS, ThinAlert, ThinCodec, ThinHeartbeat
 from stillwatch.transport.thin_link import (
     AlertArrived,
     Arrival,
@@ -36,7 +36,6 @@ from stillwatch.transport.thin_link import (
     ThumbnailArrived,
 )
 from stillwatch.transport.thin_port import ThinPort, parse_endpoint, read_link_key
-from stillwatch.transport.thin_vehicle import CHANNELS
 from stillwatch.transport.thumbnails import HEADER_BYTES, decode_thumbnail
 
 _MODELS_EVERY_S = 10.0
@@ -86,7 +85,7 @@ class ThinStation:
         self._log = ReceiverLog(folder / "received", clock=self._clock)
         now_ns = self._clock.monotonic_ns()
         self.receiver = ThinReceiver(find_preset(preset).down, codec, self._log, now_ns=now_ns)
-        self._mirrors = {channel: ModelMirror() for channel in CHANNELS.values()}
+        self._mirrors = {channel: ModelMirror() for channel in MODEL_CHANNELS.values()}
         self._changed: set[int] = set()
         self._saved_ns = now_ns
 
@@ -131,7 +130,7 @@ class ThinStation:
 
     def _save_models(self) -> None:
         self._saved_ns = self._clock.monotonic_ns()
-        names = {channel: name for name, channel in CHANNELS.items()}
+        names = {channel: name for name, channel in MODEL_CHANNELS.items()}
         for channel in self._changed:
             summary = self._mirrors[channel].summary()
             if summary is not None:

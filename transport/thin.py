@@ -26,6 +26,7 @@ MAX_STREAM_BYTES = (1 << 13) - 1
 N_STREAMS = 1 << 11
 N_PACKETS = 1 << 12
 MAX_DATA_BYTES = 255
+MODEL_CHANNELS = {"patches": 0, "scenes": 1}  # of packets; 2 to 7 are free
 
 LATITUDE = Linear(-90.0, 90.0, 26)  # 0.3 m
 LONGITUDE = Linear(-180.0, 180.0, 27)  # 0.3 m at the equator

@@ -15,12 +15,11 @@ from stillwatch.transport.outbox import Outbox
 from stillwatch.transport.presets import find_preset
 from stillwatch.transport.record_log import Clock
 from stillwatch.transport.scheduler import RULES
-from stillwatch.transport.thin import STATES, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin import MODEL_CHANNELS, STATES, ThinCodec, ThinHeartbeat
 from stillwatch.transport.thin_link import ThinSender, alert_from_message
 from stillwatch.transport.thin_port import ThinPort, parse_endpoint, read_link_key
 from stillwatch.transport.thumbnails import recode_thumbnail
 
-CHANNELS = {"patches": 0, "scenes": 1}
 _EVENTS_REMEMBERED = 256
 
 
@@ -142,7 +141,7 @@ class VehicleLink:
         if encoder is None:
             encoder = ModelEncoder(incarnation=self._outbox.generation % INCARNATIONS)
             self._encoders[message.which] = encoder
-            self.sender.mirror(CHANNELS[message.which], encoder)
+            self.sender.mirror(MODEL_CHANNELS[message.which], encoder)
         encoder.update(message)
         if message.which == "patches":
             self._n_components = message.n_components

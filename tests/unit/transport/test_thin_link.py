@@ -204,6 +204,23 @@ def test_what_cannot_be_said_is_counted_not_raised(both_ends):
     assert vehicle.refused == {"model": 1}
 
 
+def test_a_thumbnail_that_is_no_picture_does_not_stop_its_alert(both_ends):
+    vehicle, _, _ = both_ends
+    vehicle.publish(alert_message(thumbnail=b"no jpeg"))
+    assert [type(item) for item in run(both_ends, 4)] == [AlertArrived]
+
+
+def test_a_heartbeat_of_an_unknown_state_goes_every_so_often(both_ends):
+    vehicle, ground, clock = both_ends
+    beats = []
+    for _ in range(1500):
+        clock.advance_ns(SECOND)
+        vehicle.publish(messages.Status(**HEAD, wall_ns=START_WALL_NS, state="strange"))
+        vehicle.step()
+        beats += [item.heartbeat.state for item in ground.step() if isinstance(item, HeartbeatArrived)]
+    assert beats == ["unknown"] * 5
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [({"preset": "smoke"}, "smoke"), ({"endpoint": "x"}, "link.endpoint"), ({"listen": "y"}, "link.listen")],
