@@ -22,6 +22,7 @@ from stillwatch.agent.frame import FrameFlag
 from stillwatch.agent.pixels import PixelScale
 from stillwatch.agent.secrets import scrub
 from stillwatch.agent.source import PacketTap, RawFrame, SourceInfo
+from stillwatch.agent.source_blockiness import BlockinessJump
 from stillwatch.agent.timestamps import NS
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Decoder:
         self._packets: Iterator[Any] = container.demux(self._stream)
         self._decoded: deque[Any] = deque()
         self._reformatter = VideoReformatter()
+        self._blockiness = BlockinessJump()
         self._stampless = bool(STAMPLESS_FORMATS & set(container.format.name.split(",")))
         self._damage_ns: int | None = None
         self._skip_damage = False
@@ -117,8 +119,9 @@ class Decoder:
         self.frames += 1
         self._check_size(frame.width, frame.height)
         source_ns = self._stamp(frame)
-        flags = FrameFlag.DAMAGED if self._is_damaged(frame, source_ns) else FrameFlag.NONE
         colour = self._bgr(frame)
+        is_damaged = self._blockiness.is_damaged(colour) | self._is_damaged(frame, source_ns)
+        flags = FrameFlag.DAMAGED if is_damaged else FrameFlag.NONE
         if self._config.auto_rotate and frame.rotation % 360:
             colour = np.rot90(colour, round(frame.rotation / 90.0))
         name = f"{frame.format.name}{self._scale.name}"
