@@ -32,6 +32,8 @@ class EntropyObjective:
         Above 0; the noise at least 1e-6 of the signal, or equal rows make Sigma_AA singular.
     """
 
+    has_second_look = False
+
     def __init__(
         self, n_dims: int, k: int, block: int, validation: int, *, lengthscales, signal_variance: float,
         noise_variance: float,

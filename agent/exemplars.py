@@ -4,7 +4,7 @@ Called by agent/learners.py and the experiments. It must not hold anything that 
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,16 +20,27 @@ LARGEST = 1e15  # of a value: squares of differences, summed over the dimensions
 SWAPS_PER_EXEMPLAR = 20  # bounds the work on one block; never reached but by hostile streams
 
 
+class Candidates(NamedTuple):
+    """Rows that may become exemplars: their numbers in the stream, and where their payloads are."""
+
+    rows: np.ndarray
+    numbers: np.ndarray
+    payloads: PayloadStore
+    places: np.ndarray
+
+
 class StreamGreedy:
     """Keep the k rows of a stream that represent it best (Gomes and Krause 2010, algorithm 1).
 
     Every block of rows is offered to W, a uniform sample of the stream, and to the set A of exemplars. The first
     block fills A greedily (4.2), where algorithm 1 adds one exemplar a block; then swaps (4.3) repeat on the block
     until none gains more than `minimum_gain`, where algorithm 1 makes one swap a block: one a block leaves quality
-    behind. A later block goes on filling if A is not full.
+    behind. A later block goes on filling if A is not full. For clustering a slice of W, of the block's size, is
+    offered after each block: a row of the stream is shown once, and may have come before its time.
 
-    Memory, in bytes, all of it allocated here (d = n_dims): validation (4 (2 d + k) + 32) + block (8 d + 4 validation
-    + payload_bytes + 32) + k (8 d + payload_bytes + 40) for "clustering"; the formula of `active_set` for the others.
+    Memory, in bytes, all of it allocated here, for clustering (d = n_dims, p = payload_bytes): about validation
+    (8 d + 4 k + p + 40) + block (8 d + p + 50) + 4 validation max(block, k) + k (8 d + p + 60); for the others see
+    `active_set`.
 
     Parameters
     ----------
@@ -100,6 +111,8 @@ class StreamGreedy:
         self._n_buffered = 0
         self._exemplars = np.zeros((self.k, self.n_dims), np.float32)
         self._payloads = PayloadStore(self.k, self.payload_bytes)
+        n_again = self.validation if self._objective.has_second_look else 0
+        self._validation_payloads = PayloadStore(n_again, self.payload_bytes)
         self._ids = np.full(self.k, -1, np.int64)
         self._rows = np.full(self.k, -1, np.int64)
         self._adopted = np.zeros(self.k, np.int64)  # version_ in which each became an exemplar
@@ -190,49 +203,73 @@ class StreamGreedy:
         rng = np.random.default_rng([self.seed, self.n_blocks_])  # of the block alone: a restart needs no rng state
         if self.n_blocks_ == 0:
             self._objective.start(rows, rng)
-        changed = np.empty(0, np.int64)
-        if self.objective != "entropy" and not self._is_fixed:
-            changed = self.reservoir.offer(rows, self.n_learnt_, rng)
+        changed = self._sample(rows, rng)
         self._objective.open_block(rows, self.reservoir, changed, rng)
-        n_placed = self._fill_and_swap(rows)
+        numbers = self.n_learnt_ + np.arange(len(rows))
+        n_placed = self._fill_and_swap(Candidates(rows, numbers, self._buffer_payloads, np.arange(len(rows))))
+        if self._objective.has_second_look and self.n_held_ == self.k:
+            n_placed += self._look_again(len(rows))
         self.n_learnt_ += len(rows)
         self.n_blocks_ += 1
         self.version_ += n_placed > 0
         self._idle_blocks = 0 if n_placed else self._idle_blocks + 1
 
-    def _fill_and_swap(self, rows: np.ndarray) -> int:
+    def _sample(self, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Offer the block to W; return the slots of W that hold another row."""
+        if self.objective == "entropy" or self._is_fixed:
+            return np.empty(0, np.int64)
+        changed = self.reservoir.offer(rows, self.n_learnt_, rng)
+        if self.payload_bytes and self._objective.has_second_look:
+            for slot in changed:
+                row = int(self.reservoir.row_numbers[slot]) - self.n_learnt_
+                self._validation_payloads.copy_from(self._buffer_payloads, row, int(slot))
+        return changed
+
+    def _look_again(self, n_rows: int) -> int:
+        """Offer the next slice of W, as many rows as the block had, as candidates."""
+        count = self.reservoir.count
+        n = min(n_rows, count)
+        points = (self.n_blocks_ * self.block + np.arange(n)) % count
+        self._objective.open_second_look(self.reservoir, points)
+        rows, numbers = self.reservoir.rows[points], self.reservoir.row_numbers[points]
+        return self._fill_and_swap(Candidates(rows, numbers, self._validation_payloads, points))
+
+    def _fill_and_swap(self, candidates: "Candidates") -> int:
         """Place what gains; return how many rows became exemplars."""
         spent: dict[bytes, list[int]] = {}  # rows equal to an exemplar -> candidates, to be readmitted when it goes
         n_placed = 0
-        for _ in range(self.k + SWAPS_PER_EXEMPLAR * self.k + 2 * len(rows)):
-            is_full = len(self._held) == self.k
+        for _ in range((SWAPS_PER_EXEMPLAR + 1) * self.k + 2 * len(candidates.rows)):
+            is_full = self.n_held_ == self.k
             choose = self._objective.best_swap if is_full else self._objective.best_addition
             c, slot, _gain = choose(self.minimum_gain if is_full else 0.0)
             if c < 0:
                 break
-            key = rows[c].tobytes()
+            key = candidates.rows[c].tobytes()
             spent.setdefault(key, []).append(c)
             self._objective.exclude(c)
             if key not in self._held:
-                if is_full:
-                    evicted = self._exemplars[slot].tobytes()
-                    del self._held[evicted]
-                    self.n_swaps_ += 1
-                self._place(rows, c, slot, key)
-                for other in spent.pop(evicted, ()) if is_full else ():
+                evicted = self._place(candidates, c, slot, key)
+                for other in spent.pop(evicted, ()):
                     self._objective.readmit(other)
                 n_placed += 1
         return n_placed
 
-    def _place(self, rows: np.ndarray, c: int, slot: int, key: bytes) -> None:
+    def _place(self, candidates: "Candidates", c: int, slot: int, key: bytes) -> bytes:
+        """Make a candidate an exemplar; return the bytes of the row that had its slot, b"" if none."""
+        evicted = b""
+        if slot < self.n_held_:
+            evicted = self._exemplars[slot].tobytes()
+            del self._held[evicted]
+            self.n_swaps_ += 1
         self._objective.place(c, slot)
         self._held[key] = slot
-        self._exemplars[slot] = rows[c]
-        self._payloads.copy_from(self._buffer_payloads, c, slot)
+        self._exemplars[slot] = candidates.rows[c]
+        self._payloads.copy_from(candidates.payloads, int(candidates.places[c]), slot)
         self._ids[slot] = self._next_id
-        self._rows[slot] = self.n_learnt_ + c
+        self._rows[slot] = candidates.numbers[c]
         self._adopted[slot] = self.version_ + 1
         self._next_id += 1
+        return evicted
 
     # -- results -----------------------------------------------------------------------------------------------
 
@@ -325,6 +362,8 @@ class StreamGreedy:
         state |= {"adopted": self._adopted[:held].copy()}
         state |= with_prefix("reservoir", self.reservoir.state()) | with_prefix("objective", self._objective.state())
         state |= with_prefix("payloads", self._payloads.state(held))
+        n_again = self.reservoir.count if self._objective.has_second_look else 0
+        state |= with_prefix("validation", self._validation_payloads.state(n_again))
         return state | with_prefix("waiting", self._buffer_payloads.state(waiting))
 
     def restore(self, state: State) -> None:
@@ -340,6 +379,7 @@ class StreamGreedy:
         self._held = {row.tobytes(): slot for slot, row in enumerate(self._exemplars[:held])}
         self._payloads.restore(without_prefix("payloads", state))
         self._buffer_payloads.restore(without_prefix("waiting", state))
+        self._validation_payloads.restore(without_prefix("validation", state))
         self.reservoir.restore(without_prefix("reservoir", state))
         self._objective.restore(without_prefix("objective", state), self.reservoir, self._exemplars[:held])
 
@@ -364,7 +404,9 @@ class StreamGreedy:
             raise SnapshotError(f"exemplars: {held} exemplars, {waiting} waiting, {n} validation rows do not fit")
         if len({row.tobytes() for row in state["exemplars"]}) != held:
             raise SnapshotError("exemplars: two exemplars are equal")
-        for name, store, count in (("payloads", self._payloads, held), ("waiting", self._buffer_payloads, waiting)):
+        stores = {"payloads": (self._payloads, held), "waiting": (self._buffer_payloads, waiting)}
+        stores["validation"] = (self._validation_payloads, n if self._objective.has_second_look else 0)
+        for name, (store, count) in stores.items():
             if not store.fits(without_prefix(name, state), count):
                 raise SnapshotError(f"exemplars: {name} do not fit {count} slots of {self.payload_bytes} bytes")
         return held, waiting
@@ -372,5 +414,5 @@ class StreamGreedy:
     def memory_bytes(self) -> int:
         """Bytes of all arrays; the same from the first row to the last."""
         own = (self._buffer, self._exemplars, self._ids, self._rows, self._adopted)
-        parts = (self.reservoir, self._objective, self._payloads, self._buffer_payloads)
+        parts = (self.reservoir, self._objective, self._payloads, self._buffer_payloads, self._validation_payloads)
         return sum(a.nbytes for a in own) + sum(part.memory_bytes() for part in parts)

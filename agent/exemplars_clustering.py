@@ -34,6 +34,8 @@ class ClusteringObjective:
         "random" draws a point with the first block's mean and deviation in each dimension.
     """
 
+    has_second_look = True
+
     def __init__(
         self, n_dims: int, k: int, block: int, validation: int, *, dissimilarity: str | Callable, phantom: Any
     ):
@@ -73,6 +75,8 @@ class ClusteringObjective:
         self._swept_at = -1  # the same, for the last score of all candidates
         self._placements = 0
         self._is_swapping = False
+        self._own_point = np.full(block, -1, np.int64)  # second look: where in W each candidate is
+        self._own_value = np.zeros(block, np.float32)  # and its dissimilarity to itself
 
     # -- the stream --------------------------------------------------------------------------------------------
 
@@ -91,6 +95,18 @@ class ClusteringObjective:
         """Take a block of candidates, and the slots of W that hold other rows than before."""
         self._take_points(reservoir, changed)
         self._take_candidates(rows)
+        self._compare_all()
+
+    def open_second_look(self, reservoir: Reservoir, points: np.ndarray) -> None:
+        """Take rows of W as candidates, given by their places in W."""
+        self._take_candidates(reservoir.rows[points])
+        self._compare_all()
+        candidates = np.arange(self._b)
+        self._own_point[: self._b] = points
+        self._own_value[: self._b] = self._d[candidates, points]
+        self._d[candidates, points] = np.inf
+
+    def _compare_all(self) -> None:
         n, b = self._n, self._b
         self._d = self._cross[: b * n].reshape(b, n)
         self._distance.cross(self._candidates, slice(b), self._points, slice(n), self._d)
@@ -99,6 +115,7 @@ class ClusteringObjective:
         self._b = len(rows)
         self._distance.prepare(rows, self._candidates, slice(self._b))
         self._is_excluded[:] = False
+        self._own_point[:] = -1
         self._placements = 0
         self._swept_at = -1
 
@@ -145,6 +162,8 @@ class ClusteringObjective:
     def readmit(self, c: int) -> None:
         """The exemplar that the candidate equals has gone: it may come back."""
         self._is_excluded[c] = False
+        if self._own_point[c] >= 0:
+            self._d[c, self._own_point[c]] = np.inf
         self._gain[c] = np.inf
         self._scored_at[c] = -1
 
@@ -198,7 +217,9 @@ class ClusteringObjective:
         self._placements += 1
 
     def _to_points(self, c: int) -> np.ndarray:
-        """Return the dissimilarity of every validation point to candidate c."""
+        """Return the dissimilarity of every validation point to candidate c, which becomes an exemplar."""
+        if self._own_point[c] >= 0:
+            self._d[c, self._own_point[c]] = self._own_value[c]
         return self._d[c]
 
     # -- results -----------------------------------------------------------------------------------------------

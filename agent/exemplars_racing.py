@@ -23,12 +23,16 @@ class RacingObjective(ClusteringObjective):
     least 1 - delta, no swap that does not pass the threshold on W is taken, and no candidate whose best swap passes
     it is dropped.
 
-    The band: the terms of one swap's gain lie in a range R = max m + max(o - m) over W, as both m and o are known for
-    all of W. For n of N points without replacement (Serfling 1974) it is R sqrt((1 - (n - 1) / N) ln(2 / delta') /
-    (2 n)). delta' = 6 delta / (pi^2 r^2) / (K |B| checkpoints) for the r-th race, so that all bands ever used
-    (A of the paper, which must know their number beforehand) fail with probability delta at most. A dropped candidate
-    stays out for its block.
+    The band: the terms of the gain of a swap that frees s' lie in a range R = max m over W + max (o - m) over the
+    points of s', as m and o are known for all of W. For n of N points without replacement (Serfling 1974) it is
+    R sqrt((1 - (n - 1) / N) ln(2 / delta') / (2 n)). delta' = 6 delta / (pi^2 r^2) / (K |B| checkpoints) for the r-th
+    race, so that all bands ever used (A of the paper, which must know their number beforehand) fail with probability
+    delta at most. A dropped candidate stays out for its block, and W's rows get no second look.
+
+    The bound is pessimistic, as the paper says: it saves points where a swap must gain a good part of the spread.
     """
+
+    has_second_look = False  # it would cost what the race saves
 
     def __init__(self, n_dims: int, k: int, block: int, validation: int, *, delta: float, **clustering):
         if not 0.0 < delta < 1.0:
@@ -88,39 +92,45 @@ class RacingObjective(ClusteringObjective):
         threshold = self.swap_threshold(threshold)
         self._n_races += 1
         while self._n_alive:
-            gain, slot = self._prefix_gains()
-            band = self._band()
+            bands = self._bands()
+            gain, slot = self._prefix_gains(-bands)
             may_enter = ~self._is_excluded[self._alive[: self._n_alive]]
             best = int(np.argmax(np.where(may_enter, gain, -np.inf)))
-            if may_enter[best] and gain[best] - band > threshold:
-                return int(self._alive[best]), int(slot[best]), float(gain[best])
+            if may_enter[best] and gain[best] > threshold:
+                return int(self._alive[best]), int(slot[best]), float(gain[best] + bands[slot[best]])
             if self._asked == self._n:
                 return NOTHING
-            self._keep((gain + band > threshold) | ~may_enter)  # an excluded one may be readmitted: it stays
-            if not np.any(may_enter & (gain + band > threshold)):
+            is_open = self._prefix_gains(bands)[0] > threshold
+            self._keep(is_open | ~may_enter)  # an excluded one may be readmitted: it stays
+            if not np.any(is_open & may_enter):
                 return NOTHING
             self._ask(2 * self._asked)
         return NOTHING
 
-    def _prefix_gains(self) -> tuple[np.ndarray, np.ndarray]:
-        """Score the candidates alive on the points asked: mean gain of the best swap, and its slot."""
+    def _prefix_gains(self, bands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Score the candidates alive on the points asked: the best of mean gain + band over the slots, and its slot."""
         n, k, alive = self._asked, self.n_held, self._n_alive
         kernels.removal_losses(self._m[:n], self._z[:n], self._o[:n], self._removal[:k])
+        self._removal[:k] -= n * bands
         kernels.swap_gains(
             self._d[:alive], self._m[:n], self._z[:n], self._o[:n], self._removal[:k], self._workspace[:k],
             self._gain[:alive], self._slot[:alive],
         )  # fmt: skip
         return self._gain[:alive] / n, self._slot[:alive]
 
-    def _band(self) -> float:
+    def _bands(self) -> np.ndarray:
+        """Return the half width of the confidence band of a swap's mean gain, by the slot that it frees."""
         n, total = self._asked, self._n
         if n == total:
-            return 0.0
-        held = self._z[:total] >= 0
-        spread = float(np.max(np.where(held, self._o[:total] - self._m[:total], 0.0))) + float(self._m[:total].max())
+            return np.zeros(self.n_held)
+        m, z = self._m[:total], self._z[:total]
+        held = z >= 0
+        spread = np.zeros(self.n_held)
+        np.maximum.at(spread, z[held], (self._o[:total] - m)[held])
+        spread += m.max()
         checkpoints = int(np.ceil(np.log2(total / FIRST_POINTS))) + 1
         share = 6.0 * self.delta / (np.pi * self._n_races) ** 2 / (self.n_held * self._b * checkpoints)
-        return spread * float(np.sqrt((1.0 - (n - 1) / total) * np.log(2.0 / share) / (2.0 * n)))
+        return spread * np.sqrt((1.0 - (n - 1) / total) * np.log(2.0 / share) / (2.0 * n))
 
     def _keep(self, mask: np.ndarray) -> None:
         """Drop the candidates out of the race, and close up the rows of those that stay."""
