@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Callable
 
 from stillwatch.agent.capture import Capture
-from stillwatch.agent.carrier_thin import ThinCarrier
+from stillwatch.agent.carriers import ThinCarrier
 from stillwatch.agent.clock import Clock
 from stillwatch.agent.config import Config
 from stillwatch.agent.config_reader import Problem
@@ -17,10 +17,12 @@ from stillwatch.agent.recorder import Recorder
 from stillwatch.agent.resume import Resumed
 from stillwatch.agent.source import Source, open_source
 from stillwatch.transport.errors import LinkError, SecurityError
+from stillwatch.transport.presets import find_preset
 from stillwatch.transport.publisher import Publisher
 from stillwatch.transport.recording import Session
 from stillwatch.transport.run_folder import RunFolder
 from stillwatch.transport.security import load_server_keys
+from stillwatch.transport.thin_port import parse_endpoint, read_link_key
 
 OnState = Callable[[str, str], None]
 
@@ -41,12 +43,17 @@ def make_publisher(config: Config, clock: Clock) -> Publisher | None:
 
 def make_thin_carrier(config: Config, folder: pathlib.Path, clock: Clock) -> ThinCarrier | None:
     """Return the thin link's carrier, None where no preset is named; ConfigError where it cannot be used."""
-    if not config.link.preset:
+    link = config.link
+    if not link.preset:
         return None
     try:
-        return ThinCarrier(config, folder, clock)
+        find_preset(link.preset)
+        parse_endpoint(link.endpoint)
+        parse_endpoint(link.listen, "link.listen")
+        read_link_key(link.key_file)
     except (LinkError, SecurityError) as error:
-        raise ConfigError([Problem("config", "link", config.link.preset, str(error))]) from None
+        raise ConfigError([Problem("config", "link", link.preset, str(error))]) from None
+    return ThinCarrier(link, folder, clock)
 
 
 def make_run_folder(config: Config, path: pathlib.Path, clock: Clock, on_state: OnState) -> RunFolder:

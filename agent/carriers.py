@@ -1,17 +1,21 @@
-"""The carriers that the outlet's sender thread owns: the run folder on disk and the live plane on sockets.
+"""The carriers that the outlet's sender thread owns: run folder on disk, live plane on sockets, thin link to a modem.
 
 Made by app.py, called by agent/outlet.py from the sender thread only. They must not stop a run: a full disk or a
 deaf peer is a state that they report.
 """
 
+import pathlib
 import threading
 from collections import deque
 from typing import Any
 
+from stillwatch.agent.clock import Clock
+from stillwatch.agent.config import LinkConfig
 from stillwatch.transport.control import Command
 from stillwatch.transport.messages import Message
 from stillwatch.transport.publisher import Publisher
 from stillwatch.transport.run_folder import RunFolder
+from stillwatch.transport.thin_vehicle import VehicleLink
 
 MAX_WAITING_COMMANDS = 32
 
@@ -95,3 +99,25 @@ class LiveCarrier:
 
     def close(self) -> None:
         self._publisher.close()
+
+
+class ThinCarrier:
+    """The thin link. What is not acknowledged when a run ends waits in the outbox for the next one."""
+
+    def __init__(self, settings: LinkConfig, folder: pathlib.Path, clock: Clock):
+        self._settings, self._folder, self._clock = settings, folder, clock
+        self.tx_bytes = 0
+        self.backlog = 0
+
+    def open(self) -> None:
+        self._link = VehicleLink(self._settings, self._folder, clock=self._clock)
+
+    def carry(self, kind: str, payload: bytes, message: Message) -> None:
+        self._link.publish(message)
+
+    def poll(self) -> None:
+        self._link.step()
+        self.tx_bytes, self.backlog = self._link.tx_bytes, self._link.backlog
+
+    def close(self) -> None:
+        self._link.close()

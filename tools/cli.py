@@ -17,6 +17,7 @@ from stillwatch.transport.errors import TransportError
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "watch a source: learn, score, alert, publish"),
     "ground": ("ground", "receive an agent's alerts and summaries, keep them, print alerts"),
+    "ground-thin": ("ground_thin", "receive an agent's 32-byte frames from a modem, acknowledge, keep, print"),
     "report": ("report", "write one self-contained HTML report of a run, ground or recording folder"),
     "demo": ("demo", "run the agent on its embedded scene with a ground station beside it"),
     "record": ("record", "run on a source and record frames and decisions, for replay"),
