@@ -73,7 +73,7 @@ class Item:
     ends_frame: bool = False  # encoded without its length: nothing may follow it
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Entry:
     item: Item
     offered_ns: int
@@ -180,9 +180,10 @@ class Scheduler:
         if slot <= self._slot:
             return []
         self._expire(now_ns)
+        due = {kind: _due(queue, now_ns) for kind, queue in self._queues.items() if queue.entries}
         frames = []
         for _ in range(self.budget.frames_per_slot):
-            frame = self._fill_frame(now_ns)
+            frame = self._fill_frame(now_ns, due)
             if frame is None:
                 break
             frames.append(frame)
@@ -197,7 +198,7 @@ class Scheduler:
             self._window_sum -= self._window.popleft()[1]
         return self.budget.window_bytes - self._window_sum
 
-    def _fill_frame(self, now_ns: int) -> bytes | None:
+    def _fill_frame(self, now_ns: int, due: dict[str, list[_Entry]]) -> bytes | None:
         """Pack the best due items into one frame and note them as sent; None where nothing fits."""
         left = self.bytes_left(now_ns)
         urgent = min(self.budget.frame_bytes, left)
@@ -205,9 +206,10 @@ class Scheduler:
         used = ENVELOPE_BYTES
         records = []
         while True:
-            entry = self._best(now_ns, urgent - used, ordinary - used)
+            entry = self._best(now_ns, due, urgent - used, ordinary - used)
             if entry is None:
                 break
+            due[entry.item.kind].remove(entry)
             records.append(entry.item.record)
             used += len(entry.item.record)
             self._note_sent(entry, now_ns)
@@ -215,13 +217,23 @@ class Scheduler:
                 break
         return self._codec.frame(records, from_ground=self._from_ground) if records else None
 
-    def _best(self, now_ns: int, urgent_room: int, ordinary_room: int) -> _Entry | None:
+    def _best(
+        self, now_ns: int, due: dict[str, list[_Entry]], urgent_room: int, ordinary_room: int
+    ) -> _Entry | None:
+        """Return the best of what is due and fits; only urgent news may use the reserve."""
         best: tuple[tuple[bool, float, float], _Entry] | None = None
-        for queue in self._queues.values():
+        for kind, entries in due.items():
+            queue = self._queues[kind]
             rule = queue.rule
-            if not queue.entries or not _is_open(queue, now_ns):
+            if not entries or not _is_open(queue, now_ns):
                 continue
-            entry = _first_due(queue, now_ns, urgent_room, ordinary_room)
+            room = min(urgent_room, ordinary_room)
+            fitting = (
+                entry
+                for entry in entries
+                if len(entry.item.record) <= (urgent_room if rule.is_urgent and not entry.tries else room)
+            )
+            entry = next(fitting, None)
             if entry is None:
                 continue
             since_ns = entry.offered_ns if queue.last_sent_ns is None else queue.last_sent_ns
@@ -272,17 +284,11 @@ class Scheduler:
             self._window_sum += self.budget.slot_bytes
 
 
-def _first_due(queue: _Queue, now_ns: int, urgent_room: int, ordinary_room: int) -> _Entry | None:
-    """Return the best entry of a queue that may go now and fits; only urgent news may use the reserve."""
-    best, best_rank = None, None
-    for entry in queue.entries.values():
-        room = urgent_room if queue.rule.is_urgent and not entry.tries else min(urgent_room, ordinary_room)
-        if entry.due_ns > now_ns or len(entry.item.record) > room:
-            continue
-        rank = _rank(entry, queue.rule.newest_first)
-        if best_rank is None or rank < best_rank:
-            best, best_rank = entry, rank
-    return best
+def _due(queue: _Queue, now_ns: int) -> list[_Entry]:
+    """Return what of a queue may go now, best first."""
+    newest_first = queue.rule.newest_first
+    entries = [entry for entry in queue.entries.values() if entry.due_ns <= now_ns]
+    return sorted(entries, key=lambda entry: _rank(entry, newest_first))
 
 
 def _rank(entry: _Entry, newest_first: bool) -> tuple[bool, float, int, int]:
