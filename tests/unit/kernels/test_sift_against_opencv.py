@@ -10,7 +10,9 @@ from data_location import data_dir
 
 from stillwatch.agent.dense_sift import DenseSift
 
-pytestmark = pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="whole photos take minutes without the JIT")
+pytestmark = pytest.mark.skipif(
+    bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="whole photos take minutes without the JIT"
+)
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "sift.npz"
 PHOTOS = ("reef/P1000361.jpg", "reef/P1000394.jpg", "habcam/crab.jpg")
 
