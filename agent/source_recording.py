@@ -316,10 +316,19 @@ class _LazyDecoder(Decoder):
 
     wanted = True
 
+    def __init__(self, container: Any, info: SourceInfo, config: SourceConfig, scale: PixelScale):
+        super().__init__(container, info, config, scale)
+        self._blockiness = _Unasked()  # whether a frame is damaged was recorded
+
     def _bgr(self, frame: Any) -> np.ndarray:
         if self.wanted or frame.format.components[0].bits > 8:
             return super()._bgr(frame)
         return _NO_PIXELS
+
+
+class _Unasked:
+    def is_damaged(self, colour: np.ndarray) -> bool:
+        return False
 
 
 _NO_PIXELS = np.zeros((1, 1, 3), np.uint8)

@@ -15,7 +15,8 @@ META = {"next_sequence": 12, "config_hash": "ab", "source": "cam.mp4"}
 def _state(seed=0):
     rng = np.random.default_rng(seed)
     return {
-        "learner.means": rng.normal(size=(5, 3)).astype(np.float32), "learner.count": np.int64(7), "empty": np.empty((0, 4)),
+        "learner.means": rng.normal(size=(5, 3)).astype(np.float32), "learner.count": np.int64(7),
+        "empty": np.empty((0, 4)),
         "flags": rng.random(9) < 0.5, "names": np.array(["dark", "frozen"]), "nan": np.array([np.nan, -0.0, np.inf]),
         "fortran": np.asfortranarray(rng.normal(size=(4, 6))), "bytes": np.frombuffer(b"\x00\xff", np.uint8),
     }  # fmt: skip
