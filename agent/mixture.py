@@ -16,7 +16,6 @@ from stillwatch.agent.mixture_predictive import KINDS, StudentMixture, pack_lowe
 from stillwatch.agent.mixture_priors import FARTHEST, Normaliser, prior_parameters
 
 VERSION = 1
-LARGEST_MAGNIFICATION = 10.0
 STATE_NAMES = (
     "version", "config", "pending", "shift", "scale", "x", "counts", "second", "component_count", "component_mean",
     "component_scatter", "component_id", "component_born", "component_tried", "totals", "free_energy",
@@ -203,7 +202,7 @@ class MemoryBoundedMixture:
         built = builder.build(items, warm=self.warm_start, merges=self.warm_start)
         if not self.warm_start and old is not None:
             self._match(old)
-        magnification = min(max(self.horizon / items.total, 1.0), LARGEST_MAGNIFICATION)
+        magnification = max(self.horizon / items.total, 1.0)
         squeezed = self._compressor.compress(
             items, builder.candidates[:, 0], builder.n_components, magnification
         )

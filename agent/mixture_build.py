@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stillwatch.agent.mixture_families import BLOCK, Family
+from stillwatch.agent.mixture_families import BLOCK, Family, SplitTask
 from stillwatch.agent.mixture_identity import Identities
 from stillwatch.agent.mixture_items import Items
 from stillwatch.kernels import mixture_common
@@ -188,9 +188,8 @@ class ModelBuilder:
             self.report.splits_tried += 1
             counts = self.counts()
             after = float(counts[counts < count].sum())
-            score = family.split(
-                items, rows, weights, (family.moments, k), after, self.alpha, True, SPLIT_UPDATES
-            )
+            task = SplitTask(after, self.alpha, True, SPLIT_UPDATES)
+            score = family.split(items, rows, weights, (family.moments, k), task)
             parts = family.moments.count[[family.child_a, family.child_b]]
             others = np.delete(counts, k)
             gain = score - family.fits[k, 1] + self._sticks_with(np.append(others, parts)) - self._sticks_with(counts)

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stillwatch.agent.mixture_families import Family, Moments
+from stillwatch.agent.mixture_families import Family, Moments, SplitTask
 from stillwatch.agent.mixture_items import Items
 from stillwatch.kernels import mixture_common
 
 SPLIT_UPDATES = 4
+# The future is not made of copies of the past, as 2.14 has it: each point stands for points spread about it with this
+# many times the covariance that the prior expects of a component. Without it magnified points have no width of their
+# own, groups with fewer points than dimensions gain without bound, and memory is spent on peeling single points off.
+SPREAD = 1.0
 
 
 @dataclass
@@ -57,7 +61,7 @@ class Compressor:
         self.weights = np.zeros(n_items)
         self.bounds = np.zeros((n_items + 1, 3), np.int64)  # low, middle, high in `order`
         self.after = np.zeros(n_items + 1)
-        self.evidence = np.zeros(n_items + 1)
+        self.spread = family.isotropic(SPREAD)
         self.parents = Moments(family.capacity + 1, family.n_dims, family.n_packed)
         self.report = CompressReport()
 
@@ -71,7 +75,7 @@ class Compressor:
         n = items.n_items
         if items.n_clumps * self.clump_cost + (n - items.n_clumps) * self.n_dims <= self.budget:
             return self.report  # everything fits: nothing has to be given up
-        groups = self._first_partition(items, assignment, n_components, magnification)
+        groups = self._first_partition(items, assignment, n_components)
         groups = self._force_into_budget(items, groups, magnification)
         self._lay_out(items, groups, magnification)
         cost = sum(self._cost(items, p) for p in range(len(groups)))
@@ -81,11 +85,14 @@ class Compressor:
         self.report.partitions = n_partitions
         return self.report
 
-    def _first_partition(self, items: Items, assignment, n_components: int, magnification: float):
-        """Return the groups of the hard assignment as index arrays, largest first, empty ones left out."""
+    def _first_partition(self, items: Items, assignment, n_components: int) -> list[np.ndarray]:
+        """Return the items of each component under hard assignment, largest first, empty ones left out."""
         groups = [np.flatnonzero(assignment[: items.n_items] == k) for k in range(n_components)]
-        groups = [rows for rows in groups if len(rows)]
-        return sorted(groups, key=lambda rows: -items.counts[rows].sum())
+        return self._by_size(items, [rows for rows in groups if len(rows)])
+
+    @staticmethod
+    def _by_size(items: Items, groups):
+        return sorted(groups, key=lambda group: -items.counts[group].sum())
 
     def _group_cost(self, items: Items, rows: np.ndarray) -> int:
         """Return the values a group takes: its points where that is no more than a clump, else a clump."""
@@ -112,12 +119,12 @@ class Compressor:
             losses = {pair: loss for pair, loss in losses.items() if a not in pair and b not in pair}
             losses.update({(min(a, g), max(a, g)): self._loss(evidence, a, g) for g in active if g != a})
             self.report.forced_merges += 1
-        return sorted((groups[g] for g in active), key=lambda rows: -items.counts[rows].sum())
+        return self._by_size(items, [groups[g] for g in active])
 
     def _measure_groups(self, items: Items, groups, magnification: float) -> None:
         for g, rows in enumerate(groups):
-            centre = items.x[rows[0]].astype(np.float64)
-            self.family.collect(items, rows, items.counts[rows] * magnification, centre, self.parents, g)
+            centre, weights = items.x[rows[0]].astype(np.float64), items.counts[rows] * magnification
+            self.family.collect(items, rows, weights, centre, self.parents, g, self.spread)
 
     def _loss(self, evidence, a: int, b: int) -> float:
         """Return what joining two groups costs, with their sticks taken as neighbours and last."""
@@ -160,15 +167,18 @@ class Compressor:
             return None
         family, place = self.family, self.family.capacity
         weights = self.weights[rows]
-        family.collect(items, rows, weights, items.x[rows[0]].astype(np.float64), self.parents, place)
+        family.collect(items, rows, weights, items.x[rows[0]].astype(np.float64), self.parents, place, self.spread)
         before = family.evidence(self.parents, place)
-        score = family.split(
-            items, rows, weights, (self.parents, place), self.after[p], self.alpha, False, SPLIT_UPDATES
-        )
         self.report.splits_tried += 1
-        first = family.share[: len(rows)] > 0.5
-        n_first = int(np.count_nonzero(first))
-        if n_first in (0, len(rows)):
+        # Where the refinement leaves one side empty, the cut across the principal component itself stands.
+        for n_updates in (SPLIT_UPDATES, 0):
+            task = SplitTask(self.after[p], self.alpha, False, n_updates, self.spread)
+            score = family.split(items, rows, weights, (self.parents, place), task)
+            first = family.share[: len(rows)] > 0.5
+            n_first = int(np.count_nonzero(first))
+            if 0 < n_first < len(rows):
+                break
+        else:
             return None
         self.bounds[p, 1] = self.bounds[p, 0] + n_first
         rows[:] = np.concatenate([rows[first], rows[~first]])
@@ -239,5 +249,5 @@ class Compressor:
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        own = [self.order, self.weights, self.bounds, self.after, self.evidence]
+        own = [self.order, self.weights, self.bounds, self.after, self.spread]
         return [*self.kept.arrays(), *self.parents.arrays(), *own]

@@ -3,6 +3,8 @@
 Used by agent/mixture_build.py and mixture_compress.py. It must not decide which split or merge is kept.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from stillwatch.agent.mixture_items import Items
@@ -37,6 +39,20 @@ class Moments:
         return [self.count, self.mean, self.scatter]
 
 
+@dataclass(frozen=True)
+class SplitTask:
+    """How a split is refined: soft as model building does, or hard over magnified weights as compression does.
+
+    `after` is the mass on later sticks, `spread` the packed covariance that compression gives each point.
+    """
+
+    after: float
+    alpha: float
+    soft: bool
+    n_updates: int
+    spread: np.ndarray | None = None
+
+
 class Family:
     """Statistics and posteriors of up to `capacity` components, and three more places for trials.
 
@@ -55,6 +71,11 @@ class Family:
         self.share = np.zeros(n_items)
         self.sides = np.zeros((4, n_items))
         self.prior = np.zeros(3)
+        self.no_spread = np.zeros(n_packed)
+
+    def isotropic(self, times: float) -> np.ndarray:
+        """Return `times` the covariance that the prior expects of a component, packed."""
+        raise NotImplementedError
 
     def split_score(self, entropy: float) -> float:
         """Return evidence of the last split's children plus the entropy of the share."""
@@ -62,7 +83,7 @@ class Family:
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        return [*self.moments.arrays(), self.post_mean, self.fits, self.share, self.sides, self.prior]
+        return [*self.moments.arrays(), self.post_mean, self.fits, self.share, self.sides, self.prior, self.no_spread]
 
 
 class DiagonalFamily(Family):
@@ -82,11 +103,16 @@ class DiagonalFamily(Family):
         """Values of one clump: count, mean, variance."""
         return 2 * n_dims + 1
 
-    def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int) -> None:
+    def isotropic(self, times: float) -> np.ndarray:
+        """Return `times` the variances that the prior expects of a component: b_0 / (a_0 - 1)."""
+        return np.full(self.n_dims, times * self.prior[2] / (self.prior[1] - 1.0))
+
+    def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:
         """Write the statistics of weighted items to a place; sums are taken about `centre`."""
         moments.count[place] = mixture_diagonal.moments(
-            items.x, items.second, items.n_clumps, rows, weights, centre, moments.mean[place], moments.scatter[place]
-        )
+            items.x, items.second, items.n_clumps, rows, weights, centre,
+            self.no_spread if spread is None else spread, moments.mean[place], moments.scatter[place],
+        )  # fmt: skip
 
     def fit(self, place: int) -> None:
         """Write the posterior and the fits of a place from its statistics."""
@@ -137,14 +163,15 @@ class DiagonalFamily(Family):
             self.precision, out,
         )  # fmt: skip
 
-    def split(self, items: Items, rows, weights, parent, after: float, alpha: float, soft: bool, n_updates: int):
+    def split(self, items: Items, rows, weights, parent, task: "SplitTask") -> float:
         """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
         moments, place = parent
         self._settings[:3] = self.prior
-        self._settings[3:] = alpha, after
+        self._settings[3:] = task.alpha, task.after
+        spread = self.no_spread if task.spread is None else task.spread
         entropy_and_evidence = mixture_diagonal.split(
             items.x, items.second, items.n_clumps, rows, weights, moments.mean[place], moments.scatter[place],
-            self._settings, soft, n_updates, self._stats, self._fits, self.sides, self.share[: len(rows)],
+            self._settings, spread, task.soft, task.n_updates, self._stats, self._fits, self.sides, self.share[: len(rows)],
         )  # fmt: skip
         for child, base in ((self.child_a, 0), (self.child_b, 1)):
             self.moments.count[child] = self._fits[base, 3]
@@ -193,7 +220,13 @@ class FullFamily(Family):
         """Values of one clump: count, mean, packed second moment (2.18)."""
         return (n_dims * n_dims + 3 * n_dims) // 2 + 1
 
-    def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int) -> None:
+    def isotropic(self, times: float) -> np.ndarray:
+        """Return `times` the covariance that the prior expects of a component, S_0 / (nu_0 - d - 1), packed."""
+        packed = np.zeros(self.n_packed)
+        packed[self._diagonal] = times * self.prior[2] / (self.prior[1] - self.n_dims - 1.0)
+        return packed
+
+    def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:
         """Write the statistics of weighted items to a place; sums are taken about `centre`."""
         first, square, packed = self._first, self._square, moments.scatter[place]
         first[:] = 0.0
@@ -212,6 +245,8 @@ class FullFamily(Family):
             first /= count
             square[:] = 0.0
             mixture_full.add_packed_square(square, count, first, packed)
+        if spread is not None:
+            packed += count * spread
         moments.count[place] = count
         np.add(first, centre, out=moments.mean[place])
 
@@ -289,7 +324,7 @@ class FullFamily(Family):
                 precision = self._pack_precision(k)
                 mixture_full.subtract_traces_block(precision, items.second, first, n_rows, items.n_clumps, k, out)
 
-    def split(self, items: Items, rows, weights, parent, after: float, alpha: float, soft: bool, n_updates: int):
+    def split(self, items: Items, rows, weights, parent, task: "SplitTask") -> float:
         """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
         moments, place = parent
         n = len(rows)
@@ -299,20 +334,23 @@ class FullFamily(Family):
         mixture_full.packed_direction(moments.scatter[place], self._direction, self._first)
         mixture_common.side_of_plane(items.x, rows, centre, self._direction, share)
         a, b = self.child_a, self.child_b
-        for update in range(n_updates + 1):
+        for update in range(task.n_updates + 1):
             np.multiply(weights, share, out=self.sides[0, :n])
             np.subtract(weights, self.sides[0, :n], out=self.sides[1, :n])
-            self.collect(items, rows, self.sides[0, :n], centre, self.moments, a)
-            self.collect(items, rows, self.sides[1, :n], centre, self.moments, b)
+            self.collect(items, rows, self.sides[0, :n], centre, self.moments, a, task.spread)
+            self.collect(items, rows, self.sides[1, :n], centre, self.moments, b, task.spread)
             count_a, count_b = self.moments.count[a], self.moments.count[b]
-            if update == n_updates or not (count_a > 0.0 and count_b > 0.0):
+            if update == task.n_updates or not (count_a > 0.0 and count_b > 0.0):
                 break
             self.fit(a)
             self.fit(b)
-            self.log_joint(items, rows, a, 0.0, self.sides[2])
-            self.log_joint(items, rows, b, 0.0, self.sides[3])
-            odds = mixture_common.split_log_odds(count_a, count_b, after, alpha)
-            change = mixture_common.update_share(self.sides[2, :n], self.sides[3, :n], odds, soft, share)
+            for child, out in ((a, self.sides[2]), (b, self.sides[3])):
+                wide = 0.0
+                if task.spread is not None:
+                    wide = -0.5 * float(self._pack_precision(child) @ task.spread)
+                self.log_joint(items, rows, child, wide, out)
+            odds = mixture_common.split_log_odds(count_a, count_b, task.after, task.alpha)
+            change = mixture_common.update_share(self.sides[2, :n], self.sides[3, :n], odds, task.soft, share)
             if change == 0.0:
                 break
         self.fit(a)

@@ -23,16 +23,18 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 @kernel(
     f8(
-        read_matrix(f4), read_matrix(f8), i8, read_vector(i8), read_vector(f8), read_vector(f8), vector(f8), vector(f8)
+        read_matrix(f4), read_matrix(f8), i8, read_vector(i8), read_vector(f8), read_vector(f8), read_vector(f8),
+        vector(f8), vector(f8),
     )
 )
-def moments(x, second, n_clumps, rows, weights, centre, mean, scatter):
+def moments(x, second, n_clumps, rows, weights, centre, spread, mean, scatter):
     """Write the weighted mean and summed squared deviations of some items; return the sum of weights.
 
     x : ndarray of shape (n_items, n_dims), float32, means of clumps first, then points
     second : ndarray of shape (n_clumps, n_dims), float64, variance of each clump's members
     rows : ndarray of shape (n,), int64;  weights : ndarray of shape (n,), float64, points per item times share
     centre : ndarray of shape (n_dims,), float64: sums are taken about it, as E[x^2] - E[x]^2 would cancel
+    spread : ndarray of shape (n_dims,), float64, variance added to each point: where compression expects its like
     mean, scatter : ndarray of shape (n_dims,), float64, written
     """
     n_dims = centre.shape[0]
@@ -53,7 +55,7 @@ def moments(x, second, n_clumps, rows, weights, centre, mean, scatter):
     if count > 0.0:
         for d in range(n_dims):
             mean[d] /= count
-            scatter[d] = max(scatter[d] - count * mean[d] * mean[d], 0.0)
+            scatter[d] = max(scatter[d] - count * mean[d] * mean[d], 0.0) + count * spread[d]
             mean[d] += centre[d]
     return count
 
@@ -150,17 +152,18 @@ def _weigh_sides(weights, share, weight_a, weight_b):
 @kernel(
     f8(
         read_matrix(f4), read_matrix(f8), i8, read_vector(i8), read_vector(f8), read_vector(f8), read_vector(f8),
-        read_vector(f8), i8, i8, matrix(f8), matrix(f8), matrix(f8), vector(f8),
+        read_vector(f8), read_vector(f8), i8, i8, matrix(f8), matrix(f8), matrix(f8), vector(f8),
     )
 )
-def split(x, second, n_clumps, rows, weights, centre, scatter, settings, soft, max_iterations, stats, fits, sides,
-          share):
+def split(x, second, n_clumps, rows, weights, centre, scatter, settings, spread, soft, max_iterations, stats, fits,
+          sides, share):
     """Split a component along its principal component and refine by updates restricted to the two children.
 
     Section 2.5.1 (soft) and 2.5.2 (hard, with weights magnified by N/T).
 
     rows, weights : the parent's list;  centre, scatter : ndarray of shape (n_dims,), float64, the parent's
     settings : ndarray of shape (5,), float64: kappa_0, a_0, b_0, concentration, mass on later sticks
+    spread : ndarray of shape (n_dims,), float64, as in `moments`
     stats : ndarray of shape (8, n_dims), float64, written: mean, scatter, m, E[lambda] of child a, then of b
     fits : ndarray of shape (2, 4), float64, written: constant, evidence, E[log lik], count of both children
     sides : ndarray of shape (4, n), float64, workspace
@@ -182,7 +185,7 @@ def split(x, second, n_clumps, rows, weights, centre, scatter, settings, soft, m
         for child in range(2):
             base = 4 * child
             fits[child, 3] = moments(
-                x, second, n_clumps, rows, sides[child], centre, stats[base], stats[base + 1]
+                x, second, n_clumps, rows, sides[child], centre, spread, stats[base], stats[base + 1]
             )
             posterior(
                 fits[child, 3], stats[base], stats[base + 1], prior, stats[base + 2], stats[base + 3], fits[child]
@@ -191,9 +194,10 @@ def split(x, second, n_clumps, rows, weights, centre, scatter, settings, soft, m
             break
         for child in range(2):
             base = 4 * child
-            log_joint_list(
-                x, second, n_clumps, rows, fits[child, 0], stats[base + 2], stats[base + 3], sides[2 + child]
-            )
+            wide = fits[child, 0]
+            for d in range(centre.shape[0]):
+                wide -= 0.5 * spread[d] * stats[base + 3, d]
+            log_joint_list(x, second, n_clumps, rows, wide, stats[base + 2], stats[base + 3], sides[2 + child])
         odds = split_log_odds(fits[0, 3], fits[1, 3], settings[4], settings[3])
         if update_share(sides[2], sides[3], odds, soft, share) < 1e-3:
             break
@@ -201,7 +205,9 @@ def split(x, second, n_clumps, rows, weights, centre, scatter, settings, soft, m
     _weigh_sides(weights, share, sides[0], sides[1])
     for child in range(2):
         base = 4 * child
-        fits[child, 3] = moments(x, second, n_clumps, rows, sides[child], centre, stats[base], stats[base + 1])
+        fits[child, 3] = moments(
+            x, second, n_clumps, rows, sides[child], centre, spread, stats[base], stats[base + 1]
+        )
         posterior(
             fits[child, 3], stats[base], stats[base + 1], prior, stats[base + 2], stats[base + 3], fits[child]
         )
