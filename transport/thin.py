@@ -8,13 +8,30 @@ all before it, keyed with the link's key where there is one: checksum and authen
 (RFC 7693). Records begin with a 4-bit type and end on a byte; types and widths are the constants below.
 """
 
-import enum
 import hashlib
 import math
 from dataclasses import dataclass, replace
 
-from stillwatch.transport.bitpack import BitReader, BitWriter, Linear, Logarithmic
 from stillwatch.transport.errors import DecodeError, EncodeError
+from stillwatch.transport.thin_layout import (
+    ALTITUDE,
+    DEPTH,
+    KINDS,
+    LATITUDE,
+    LIVES,
+    LONGITUDE,
+    PLACE,
+    RARITY,
+    SIZE,
+    SIZED,
+    STATES,
+    TIME_BITS,
+    TIME_EPOCH_S,
+    RecordType,
+    pack,
+    record_bytes,
+    unpack,
+)
 
 VERSION = 1
 HEADER_BYTES = 2
@@ -28,40 +45,7 @@ N_PACKETS = 1 << 12
 MAX_DATA_BYTES = 255
 MODEL_CHANNELS = {"patches": 0, "scenes": 1}  # of packets; 2 to 7 are free
 
-LATITUDE = Linear(-90.0, 90.0, 26)  # 0.3 m
-LONGITUDE = Linear(-180.0, 180.0, 27)  # 0.3 m at the equator
-DEPTH = Linear(-500.0, 12_607.0, 18)  # 5 cm; negative is above the surface
-ALTITUDE = Linear(0.0, 25.2, 7)  # 20 cm
-RARITY = Logarithmic(1.0, 2.0**31, 7)  # "one frame in N": a quarter of an octave
-PLACE = Linear(0.0, 1.0, 6)  # of the frame's width or height
-SIZE = Linear(0.0, 1.0, 5)
-TIME_EPOCH_S = 1_577_836_800  # 2020-01-01 00:00 UTC
-TIME_BITS = 36  # of 1/32 s: until 2088; 0 is unknown
 _TICK_NS = 1_000_000_000 // 32
-
-KINDS = (
-    "other", "novel", "new_category", "returned", "vanished", "scene_change", "obstructed", "dark", "overexposed",
-    "frozen", "source_lost", "source_back", "storage", "reserved_13", "reserved_14", "reserved_15",
-)  # fmt: skip
-LIVES = ("new", "update", "end", "single")
-STATES = (
-    "connecting", "live", "stalled", "frozen", "dark", "overexposed", "obstructed", "failed",
-    "ended", "learning", "degraded", "reserved_11", "reserved_12", "reserved_13", "reserved_14", "unknown",
-)  # fmt: skip
-
-
-class RecordType(enum.IntEnum):
-    """The first four bits of a record."""
-
-    ALERT = 1
-    COMPONENT = 2
-    FRAGMENT = 3
-    PACKET = 4
-    ALERT_ACK = 5
-    STREAM_ACK = 6
-    PACKET_ACK = 7
-    HEARTBEAT = 8
-    COMPONENT_ACK = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,60 +233,49 @@ class ThinCodec:
 
 
 def encode_record(record: Record, *, rest: bool = False) -> bytes:
-    """Return a record's bytes; with `rest`, fragments and packets save the length byte and must end the frame."""
-    bits = BitWriter()
-    data = b""
+    """Return a record's bytes; with `rest`, those with data save the length byte and must end the frame."""
     match record:
         case ThinAlert():
-            _write_alert(bits, record)
+            return _pack_alert(record)
         case ThinHeartbeat():
-            _write_heartbeat(bits, record)
-        case Fragment(stream, offset, data, is_last):
-            _write(bits, (RecordType.FRAGMENT, 4), (rest, 1), (is_last, 1), (0, 2), (stream, 11), (offset, 13))
-        case Packet(number, data, channel):
-            _write(bits, (RecordType.PACKET, 4), (rest, 1), (channel, 3), (0, 4), (number, 12))
-        case ComponentPart(component, revision, stage, data):
-            _write(bits, (RecordType.COMPONENT, 4), (rest, 1), (stage, 3), (revision, 4), (0, 4), (component, 16))
+            return _pack_heartbeat(record)
         case AlertAck(incarnation, base, following):
-            _write(bits, (RecordType.ALERT_ACK, 4), (incarnation, 12), (base, 24), (following, 16))
+            return pack(RecordType.ALERT_ACK, (incarnation, base, following))
         case StreamAck(stream, upto, unit, pieces, is_complete):
-            _write(bits, (RecordType.STREAM_ACK, 4), (is_complete, 1), (0, 3), (stream, 11), (upto, 13), (unit, 8))
-            bits.write(pieces, 16)
+            return pack(RecordType.STREAM_ACK, (is_complete, stream, upto, unit, pieces))
         case PacketAck(newest, earlier):
-            _write(bits, (RecordType.PACKET_ACK, 4), (newest, 12), (earlier, 16))
+            return pack(RecordType.PACKET_ACK, (newest, earlier))
         case ComponentAck(component, revision, stages):
-            _write(bits, (RecordType.COMPONENT_ACK, 4), (revision, 4), (component, 16), (stages, 8))
+            return pack(RecordType.COMPONENT_ACK, (revision, component, stages))
+        case Fragment(stream, offset, data, is_last):
+            head = pack(RecordType.FRAGMENT, (rest, is_last, stream, offset))
+        case Packet(number, data, channel):
+            head = pack(RecordType.PACKET, (rest, channel, number))
+        case ComponentPart(component, revision, stage, data):
+            head = pack(RecordType.COMPONENT, (rest, stage, revision, component))
         case _:
             raise EncodeError(f"{type(record).__name__} is no record of a thin link")
-    if not isinstance(record, Fragment | Packet | ComponentPart):
-        return bits.to_bytes()
     if not 1 <= len(data) <= MAX_DATA_BYTES:
         raise EncodeError(f"{len(data)} bytes of data in a record, 1 to {MAX_DATA_BYTES} fit")
-    if not rest:
-        bits.write(len(data), 8)
-    return bits.to_bytes() + data
+    return head + (b"" if rest else bytes([len(data)])) + data
 
 
-def data_overhead(record_type: RecordType, *, rest: bool) -> int:
+def data_overhead(kind: RecordType, *, rest: bool) -> int:
     """Return the bytes that a fragment, packet or component part needs beside its data."""
-    fixed = {RecordType.FRAGMENT: 4, RecordType.PACKET: 3, RecordType.COMPONENT: 4}[record_type]
-    return fixed if rest else fixed + 1
+    return record_bytes(kind) + (not rest)
 
 
 def number_alert(stored: bytes, incarnation: int, delivery: int) -> bytes:
     """Return the record of an alert that the outbox stored without its delivery number."""
-    bits = BitWriter()
-    _write(bits, (RecordType.ALERT, 4), (incarnation, 12), (delivery, 24))
-    return bits.to_bytes() + stored
+    head = RecordType.ALERT << 36 | incarnation << 24 | delivery
+    return head.to_bytes(ALERT_NUMBER_BYTES, "big") + stored
 
 
 def decode_alert_record(record: bytes) -> ThinAlert:
     """Return the alert of a record as it is kept in logs; DecodeError where it is none."""
     if len(record) != ALERT_BYTES or record[0] >> 4 != RecordType.ALERT:
         raise DecodeError(f"{len(record)} bytes are no alert record of {ALERT_BYTES}")
-    alert = _decode_fixed(RecordType.ALERT, record)
-    assert isinstance(alert, ThinAlert)
-    return alert
+    return _unpack_alert(record)
 
 
 def strip_alert(alert: ThinAlert) -> bytes:
@@ -321,11 +294,6 @@ def decode_time(ticks: int) -> int:
     return ticks * _TICK_NS + TIME_EPOCH_S * 1_000_000_000 if ticks else 0
 
 
-def _write(bits: BitWriter, *fields: tuple[int, int]) -> None:
-    for value, width in fields:
-        bits.write(int(value), width)
-
-
 def _index(names: tuple[str, ...], name: str) -> int:
     if name not in names:
         raise EncodeError(f"{name!r} is none of {', '.join(names)}")
@@ -337,35 +305,24 @@ def _check_position(latitude: float, longitude: float) -> None:
         raise EncodeError(f"position {latitude}, {longitude} is not on Earth")
 
 
-def _write_alert(bits: BitWriter, alert: ThinAlert) -> None:
+def _pack_alert(alert: ThinAlert) -> bytes:
     _check_position(alert.latitude, alert.longitude)
     x, y, width, height = alert.box or (math.nan,) * 4
-    _write(
-        bits, (RecordType.ALERT, 4), (alert.incarnation, 12), (alert.delivery, 24), (alert.event % 65536, 16),
-        (_index(LIVES, alert.life), 2), (_index(KINDS, alert.kind), 4), (alert.severity, 3),
-        (encode_time(alert.wall_ns), TIME_BITS), (RARITY.encode(alert.rarity), RARITY.width),
-        (PLACE.encode(x), PLACE.width), (PLACE.encode(y), PLACE.width),
-        (SIZE.encode(width), SIZE.width), (SIZE.encode(height), SIZE.width),
-        (LATITUDE.encode(alert.latitude), LATITUDE.width), (LONGITUDE.encode(alert.longitude), LONGITUDE.width),
-        (DEPTH.encode(alert.depth_m), DEPTH.width), (ALTITUDE.encode(alert.altitude_m), ALTITUDE.width),
-    )  # fmt: skip
+    return pack(RecordType.ALERT, (
+        alert.incarnation, alert.delivery, alert.event % 65536, _index(LIVES, alert.life), _index(KINDS, alert.kind),
+        alert.severity, encode_time(alert.wall_ns), RARITY.encode(alert.rarity), PLACE.encode(x), PLACE.encode(y),
+        SIZE.encode(width), SIZE.encode(height), LATITUDE.encode(alert.latitude), LONGITUDE.encode(alert.longitude),
+        DEPTH.encode(alert.depth_m), ALTITUDE.encode(alert.altitude_m),
+    ))  # fmt: skip
 
 
-def _write_heartbeat(bits: BitWriter, beat: ThinHeartbeat) -> None:
+def _pack_heartbeat(beat: ThinHeartbeat) -> bytes:
     _check_position(beat.latitude, beat.longitude)
-    _write(
-        bits, (RecordType.HEARTBEAT, 4), (_index(STATES, beat.state), 4), (encode_time(beat.wall_ns), TIME_BITS),
-        (min(int(beat.uptime_s / 60), 65535), 16), (min(beat.alerts_waiting, 255), 8),
-        (min(beat.alerts_lost, 255), 8), (min(beat.components, 1023), 10),
-        (LATITUDE.encode(beat.latitude), LATITUDE.width), (LONGITUDE.encode(beat.longitude), LONGITUDE.width),
-        (DEPTH.encode(beat.depth_m), DEPTH.width),
-    )  # fmt: skip
-
-
-_FIXED_BYTES = {
-    RecordType.ALERT: ALERT_BYTES, RecordType.ALERT_ACK: 7, RecordType.STREAM_ACK: 7, RecordType.PACKET_ACK: 4,
-    RecordType.COMPONENT_ACK: 4, RecordType.HEARTBEAT: 20,
-}  # fmt: skip
+    return pack(RecordType.HEARTBEAT, (
+        _index(STATES, beat.state), encode_time(beat.wall_ns), min(int(beat.uptime_s / 60), 65535),
+        min(beat.alerts_waiting, 255), min(beat.alerts_lost, 255), min(beat.components, 1023),
+        LATITUDE.encode(beat.latitude), LONGITUDE.encode(beat.longitude), DEPTH.encode(beat.depth_m),
+    ))  # fmt: skip
 
 
 def _decode_records(data: bytes) -> list[Record]:
@@ -376,46 +333,38 @@ def _decode_records(data: bytes) -> list[Record]:
             kind = RecordType(data[position] >> 4)
         except ValueError:
             raise DecodeError(f"record of unknown type {data[position] >> 4}") from None
-        if kind in _FIXED_BYTES:
-            end = position + _FIXED_BYTES[kind]
-            records.append(_decode_fixed(kind, data[position:end]))
-        else:
-            record, end = _decode_sized(kind, data, position)
+        if kind in SIZED:
+            record, position = _decode_sized(kind, data, position)
             records.append(record)
-        position = end
+        else:
+            end = position + record_bytes(kind)
+            records.append(_decode_fixed(kind, data[position:end]))
+            position = end
     return records
 
 
 def _decode_fixed(kind: RecordType, data: bytes) -> Record:
-    bits = BitReader(data)
-    bits.read(4)
-    record: Record
     match kind:
         case RecordType.ALERT:
-            record = _read_alert(bits)
+            return _unpack_alert(data)
         case RecordType.HEARTBEAT:
-            record = _read_heartbeat(bits)
+            return _unpack_heartbeat(data)
         case RecordType.ALERT_ACK:
-            record = AlertAck(bits.read(12), bits.read(24), bits.read(16))
+            return AlertAck(*unpack(kind, data))
         case RecordType.PACKET_ACK:
-            record = PacketAck(bits.read(12), bits.read(16))
+            return PacketAck(*unpack(kind, data))
         case RecordType.COMPONENT_ACK:
-            revision, component = bits.read(4), bits.read(16)
-            record = ComponentAck(component, revision, bits.read(8))
+            revision, component, stages = unpack(kind, data)
+            return ComponentAck(component, revision, stages)
         case _:
-            is_complete = bool(bits.read(1))
-            _expect_zero(bits, 3)
-            record = StreamAck(bits.read(11), bits.read(13), bits.read(8), bits.read(16), is_complete)
-    bits.expect_padding()
-    return record
+            is_complete, stream, upto, unit, pieces = unpack(kind, data)
+            return StreamAck(stream, upto, unit, pieces, bool(is_complete))
 
 
 def _decode_sized(kind: RecordType, data: bytes, position: int) -> tuple[Record, int]:
     """Return a fragment, packet or component part and where it ends."""
-    fixed = data_overhead(kind, rest=True)
-    bits = BitReader(data[position : position + fixed])
-    bits.read(4)
-    is_rest = bool(bits.read(1))
+    values = unpack(kind, data[position : position + record_bytes(kind)])
+    is_rest = bool(values[0])
     start = position + data_overhead(kind, rest=is_rest)
     if start >= len(data):
         raise DecodeError("record without data at the end of a frame")
@@ -423,50 +372,35 @@ def _decode_sized(kind: RecordType, data: bytes, position: int) -> tuple[Record,
     body = data[start:end]
     if len(body) != end - start or not 1 <= len(body) <= MAX_DATA_BYTES:
         raise DecodeError(f"record of {end - start} bytes in a frame with {len(body)} left, limit {MAX_DATA_BYTES}")
-    record: Record
-    if kind is RecordType.FRAGMENT:
-        is_last = bool(bits.read(1))
-        _expect_zero(bits, 2)
-        record = Fragment(bits.read(11), bits.read(13), body, is_last)
-        if record.offset + len(body) > MAX_STREAM_BYTES:
-            raise DecodeError(f"fragment ends at {record.offset + len(body)}, streams at {MAX_STREAM_BYTES} bytes")
-    elif kind is RecordType.PACKET:
-        channel = bits.read(3)
-        _expect_zero(bits, 4)
-        record = Packet(bits.read(12), body, channel)
-    else:
-        stage, revision = bits.read(3), bits.read(4)
-        _expect_zero(bits, 4)
-        record = ComponentPart(bits.read(16), revision, stage, body)
-    return record, end
+    if kind is RecordType.PACKET:
+        _, channel, number = values
+        return Packet(number, body, channel), end
+    if kind is RecordType.COMPONENT:
+        _, stage, revision, component = values
+        return ComponentPart(component, revision, stage, body), end
+    _, is_last, stream, offset = values
+    if offset + len(body) > MAX_STREAM_BYTES:
+        raise DecodeError(f"fragment ends at {offset + len(body)}, streams at {MAX_STREAM_BYTES} bytes")
+    return Fragment(stream, offset, body, bool(is_last)), end
 
 
-def _expect_zero(bits: BitReader, width: int) -> None:
-    if bits.read(width):
-        raise DecodeError("reserved bits are set: a later version's record")
-
-
-def _read_alert(bits: BitReader) -> ThinAlert:
-    incarnation, delivery, event = bits.read(12), bits.read(24), bits.read(16)
-    life, kind, severity = LIVES[bits.read(2)], KINDS[bits.read(4)], bits.read(3)
-    wall_ns = decode_time(bits.read(TIME_BITS))
-    rarity = RARITY.decode(bits.read(RARITY.width))
-    x, y = PLACE.decode(bits.read(PLACE.width)), PLACE.decode(bits.read(PLACE.width))
-    box = (x, y, SIZE.decode(bits.read(SIZE.width)), SIZE.decode(bits.read(SIZE.width)))
+def _unpack_alert(data: bytes) -> ThinAlert:
+    (
+        incarnation, delivery, event, life, kind, severity, ticks, rarity, x, y, width, height,
+        latitude, longitude, depth, altitude,
+    ) = unpack(RecordType.ALERT, data)  # fmt: skip
+    box = (PLACE.decode(x), PLACE.decode(y), SIZE.decode(width), SIZE.decode(height))
     return ThinAlert(
-        event, kind, wall_ns, life, severity, rarity,
+        event, KINDS[kind], decode_time(ticks), LIVES[life], severity, RARITY.decode(rarity),
         None if any(math.isnan(value) for value in box) else box,
-        LATITUDE.decode(bits.read(LATITUDE.width)), LONGITUDE.decode(bits.read(LONGITUDE.width)),
-        DEPTH.decode(bits.read(DEPTH.width)), ALTITUDE.decode(bits.read(ALTITUDE.width)),
+        LATITUDE.decode(latitude), LONGITUDE.decode(longitude), DEPTH.decode(depth), ALTITUDE.decode(altitude),
         incarnation, delivery,
     )  # fmt: skip
 
 
-def _read_heartbeat(bits: BitReader) -> ThinHeartbeat:
-    state, wall_ns = STATES[bits.read(4)], decode_time(bits.read(TIME_BITS))
-    uptime_s, waiting, lost, components = bits.read(16) * 60.0, bits.read(8), bits.read(8), bits.read(10)
+def _unpack_heartbeat(data: bytes) -> ThinHeartbeat:
+    state, ticks, minutes, waiting, lost, components, latitude, longitude, depth = unpack(RecordType.HEARTBEAT, data)
     return ThinHeartbeat(
-        wall_ns, state, uptime_s, waiting, lost, components,
-        LATITUDE.decode(bits.read(LATITUDE.width)), LONGITUDE.decode(bits.read(LONGITUDE.width)),
-        DEPTH.decode(bits.read(DEPTH.width)),
+        decode_time(ticks), STATES[state], minutes * 60.0, waiting, lost, components,
+        LATITUDE.decode(latitude), LONGITUDE.decode(longitude), DEPTH.decode(depth),
     )  # fmt: skip

@@ -21,7 +21,6 @@ from stillwatch.transport.receiver_log import ReceiverLog
 from stillwatch.transport.scheduler import ClassRule, Item, Scheduler
 from stillwatch.transport.thin import (
     ENVELOPE_BYTES,
-    KINDS,
     MAX_DATA_BYTES,
     N_PACKETS,
     N_STREAMS,
@@ -31,7 +30,6 @@ from stillwatch.transport.thin import (
     Fragment,
     Packet,
     PacketAck,
-    RecordType,
     StreamAck,
     ThinAlert,
     ThinCodec,
@@ -42,6 +40,7 @@ from stillwatch.transport.thin import (
     number_alert,
     strip_alert,
 )
+from stillwatch.transport.thin_layout import KINDS, RecordType
 
 _QUEUED_ALERTS = 256  # as many of the outbox's are in the scheduler at once
 _SETTLE_NS = 5_000_000_000

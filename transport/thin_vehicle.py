@@ -15,7 +15,8 @@ from stillwatch.transport.outbox import Outbox
 from stillwatch.transport.presets import find_preset
 from stillwatch.transport.record_log import Clock
 from stillwatch.transport.scheduler import RULES
-from stillwatch.transport.thin import MODEL_CHANNELS, STATES, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin import MODEL_CHANNELS, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin_layout import STATES
 from stillwatch.transport.thin_link import ThinSender, alert_from_message
 from stillwatch.transport.thin_port import ThinPort, parse_endpoint, read_link_key
 from stillwatch.transport.thumbnails import recode_thumbnail

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stillwatch.transport import thin
+from stillwatch.transport import thin, thin_layout
 from stillwatch.transport.errors import DecodeError, EncodeError
 from stillwatch.transport.thin import (
     AlertAck,
@@ -15,13 +15,13 @@ from stillwatch.transport.thin import (
     Fragment,
     Packet,
     PacketAck,
-    RecordType,
     StreamAck,
     ThinAlert,
     ThinCodec,
     ThinHeartbeat,
     encode_record,
 )
+from stillwatch.transport.thin_layout import RecordType
 
 CODEC = ThinCodec(200, b"key")
 ALERT = ThinAlert(
@@ -36,7 +36,7 @@ WHOLE = st.floats(-1e9, 1e9) | st.just(math.nan)
 FRACTION = st.floats(0, 1)
 ALERTS = st.builds(
     ThinAlert,
-    event=st.integers(0, 65535), kind=st.sampled_from(thin.KINDS), life=st.sampled_from(thin.LIVES),
+    event=st.integers(0, 65535), kind=st.sampled_from(thin_layout.KINDS), life=st.sampled_from(thin_layout.LIVES),
     wall_ns=st.integers(0, 2**61), severity=st.integers(0, 7), rarity=st.floats(allow_infinity=True),
     box=st.none() | st.tuples(FRACTION, FRACTION, FRACTION, FRACTION),
     latitude=st.floats(-90, 90) | st.just(math.nan), longitude=st.floats(-180, 180) | st.just(math.nan),
