@@ -26,8 +26,21 @@ class DataSet:
         """Return the data with training rows as they are ("shuffled") or stably sorted by label ("sorted")."""
         if order == "shuffled":
             return self
-        rows = np.argsort(self.train_labels, kind="stable")
-        return DataSet(self.train[rows], self.test, self.train_labels[rows], self.test_labels)
+        return self._take(np.argsort(self.train_labels, kind="stable"))
+
+    def shuffled(self, seed: int) -> "DataSet":
+        """Return the training rows in another random order; seed 0 keeps theirs."""
+        if seed == 0:
+            return self
+        return self._take(np.random.default_rng(seed).permutation(len(self.train)))
+
+    def first(self, n_rows: int) -> "DataSet":
+        """Return only the first training rows; all of them for 0."""
+        return self._take(np.arange(n_rows)) if 0 < n_rows < len(self.train) else self
+
+    def _take(self, rows: np.ndarray) -> "DataSet":
+        labels = None if self.train_labels is None else self.train_labels[rows]
+        return DataSet(self.train[rows], self.test, labels, self.test_labels)
 
 
 def synth50(n_rows: int = 60_000) -> DataSet:
