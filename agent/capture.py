@@ -10,6 +10,8 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable
 
+import numpy as np
+
 from stillwatch.agent.clock import Clock
 from stillwatch.agent.config import SourceConfig
 from stillwatch.agent.errors import AgentError, SourceError
@@ -80,7 +82,12 @@ class FrameMaker:
         if raw.recorded is None and not self._decimator.keeps(t_ns):
             self.counts["decimated"] += 1
             return None
-        return self._scaled(raw, flags, (raw.source_ns, t_ns, mono_ns, wall_ns, sequence, epoch), nav)
+        arrays = self._scaled(raw)
+        if arrays is None:
+            return None
+        self.counts["damaged"] += bool(flags & FrameFlag.DAMAGED)
+        self.counts["time_repaired"] += bool(flags & (FrameFlag.TIME_REPAIRED | FrameFlag.TIME_SYNTHETIC))
+        return Frame(*arrays, raw.source_ns, t_ns, mono_ns, wall_ns, sequence, epoch, flags, nav, raw.decoded)
 
     def _note_epoch(self, raw: RawFrame, stepped: bool) -> None:
         form = (raw.colour.shape, raw.pixel_format)
@@ -92,16 +99,14 @@ class FrameMaker:
             )
         self._format = form
 
-    def _scaled(self, raw: RawFrame, flags: FrameFlag, stamps: tuple, nav: Nav) -> Frame | None:
+    def _scaled(self, raw: RawFrame) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return (grey, colour) at the working size, None where that is too small to describe."""
         height, width = raw.colour.shape[:2]
         size = box_size(width, height, self._config.width, self._config.height)
         if min(size) < SMALLEST_SIDE_PX:
             self.counts["too_small"] += 1
             return None
-        grey, colour = fit_box(raw.colour, size)
-        self.counts["damaged"] += bool(flags & FrameFlag.DAMAGED)
-        self.counts["time_repaired"] += bool(flags & (FrameFlag.TIME_REPAIRED | FrameFlag.TIME_SYNTHETIC))
-        return Frame(grey, colour, *stamps, flags, nav, raw.decoded)
+        return fit_box(raw.colour, size)
 
 
 class _Reader:

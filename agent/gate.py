@@ -253,7 +253,7 @@ class Gate:
     def state(self) -> dict[str, np.ndarray]:
         """Return everything that later verdicts depend on, as copies."""
         moving = -1 if self._moving is None else int(self._moving)
-        state = {
+        state: dict[str, np.ndarray] = {
             "shape": np.array(self._shape, np.int64),
             "moving": np.array(moving, np.int64),
             "last_state": np.array(self._last_state, np.int64),

@@ -71,7 +71,7 @@ class PixelScale:
         values = image.astype(np.float32)
         if image.dtype.kind == "f":
             # Limits, not zero: an overflow is bright, and what was never measured is black.
-            np.nan_to_num(values, copy=False, nan=0.0, posinf=np.finfo(np.float32).max, neginf=0.0)
+            np.nan_to_num(values, copy=False, nan=0.0, posinf=float(np.finfo(np.float32).max), neginf=0.0)
         if not self._configured:
             self._learn_white(values, image.dtype)
         gain = 255.0 / max(self._white - self._black, 1e-6)

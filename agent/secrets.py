@@ -97,13 +97,21 @@ def redact_uri(uri: str) -> str:
     return scrub(uri)
 
 
+def encode_userinfo(uri: str) -> str:
+    """Return the URI with '/', '?', '#' and '@' inside user and password percent-encoded, as parsers need them."""
+    userinfo = _userinfo(uri)
+    return uri.replace(userinfo, quote(userinfo, safe=":%!$&'()*+,;=~"), 1) if userinfo else uri
+
+
 def _userinfo(uri: str) -> str:
     """Return what stands between '//' and the last '@' of the authority; passwords may hold '@', '/' or '#'."""
     _, found, rest = uri.partition("://")
     if not found or "@" not in rest:
         return ""
     authority = rest.split("/", 1)[0]
-    if "@" not in authority:  # an unencoded '/' in the password
+    if "@" not in authority:  # an unencoded '/' in the password, unless it is a host, perhaps a port, and a path
+        if ":" not in authority or authority.rpartition(":")[2].isdecimal():
+            return ""
         authority = rest.split("?", 1)[0]
     return authority.rpartition("@")[0]
 

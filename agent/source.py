@@ -180,11 +180,13 @@ def _scheme(uri: str) -> str:
 def _network_source(uri: str, scheme: str, config: SourceConfig, clock: Clock) -> Source:
     from stillwatch.agent.source_live import NetworkSource
 
+    uri = secrets.encode_userinfo(uri)
     try:
         parts = urlsplit(uri)
         host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise ConfigError([f"source.uri: {secrets.scrub(str(error))} in {redact(uri)}"]) from None
+    except ValueError:  # its text may quote a part of the password
+        problem = f"source.uri: host or port cannot be understood (port: 0 to 65535) in {redact(uri)}"
+        raise ConfigError([problem]) from None
     if not host:
         raise ConfigError([f"source.uri: no host in {redact(uri)}"])
     return NetworkSource(uri, "rtsp" if scheme.startswith("rtsp") else "http", config, clock)

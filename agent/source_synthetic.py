@@ -3,6 +3,8 @@
 Called by source.py. Adds nothing to a scene and keeps no pixels.
 """
 
+from typing import Any
+
 from stillwatch.agent.config import SourceConfig
 from stillwatch.agent.errors import ConfigError, SourceError, UsageError
 from stillwatch.agent.scenes import make_scene
@@ -15,7 +17,7 @@ class SyntheticSource:
 
     live = False
 
-    def __init__(self, name: str, params: dict[str, str], config: SourceConfig):
+    def __init__(self, name: str, params: dict[str, Any], config: SourceConfig):
         self.info = SourceInfo(f"synthetic:{name}", "synthetic", pixel_format="bgr24")
         try:
             self._scene = make_scene(name, **params)

@@ -111,7 +111,8 @@ def run_case(case: Case, longest_s: float = LONGEST_S) -> Row:
 
 def _child(uri: str, moving: bool | None, sender: Connection) -> None:
     """Read `uri` to its end and send what came of it. Runs in a process of its own."""
-    frames, gate, states, error = 0, None, Counter[str](), None
+    frames, gate, states = 0, None, Counter[str]()
+    error: AgentError | None = None
     clock, config = RealClock(), SourceConfig()
     try:
         capture = Capture(lambda: open_source(uri, config, clock), config, clock)

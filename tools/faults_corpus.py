@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import cv2
@@ -84,15 +85,15 @@ def encode(
     times_s: Callable[[int], float] = lambda i: i / RATE,
     source_format: str = "bgr24",
     container: dict[str, str] | None = None,
-    **codec_options: str,
+    options: dict[str, str] | None = None,
 ) -> Path:
     """Write frames as a video whose stamps are `times_s(index)`."""
     with av.open(str(path), "w", options=container or {}) as out:
-        stream = None
+        stream: Any = None
         clock = Fraction(1, RATE) if codec in FIXED_RATE_CODECS else CLOCK
         for index, image in enumerate(frames):
             if stream is None:
-                stream = out.add_stream(codec, rate=RATE, options={"g": "25", **codec_options})
+                stream = out.add_stream(codec, rate=RATE, options={"g": "25", **(options or {})})
                 stream.height, stream.width = image.shape[:2]
                 stream.pix_fmt = pix_fmt
                 stream.codec_context.time_base = clock
@@ -176,7 +177,7 @@ def _codecs(folder: Path) -> Iterator[Case]:
             "libvpx-vp9": {"deadline": "realtime", "cpu-used": "8"},
         }.get(codec, {})
         pix_fmt = "yuvj420p" if codec == "mjpeg" else "yuv420p"
-        path = encode(folder / name, clip(30), codec=codec, pix_fmt=pix_fmt, **extra)
+        path = encode(folder / name, clip(30), codec=codec, pix_fmt=pix_fmt, options=extra)
         yield Case(name, str(path), "all 30")
     loop = folder / "h264.mp4"
     yield Case("h264.mp4?loop=3", f"{loop}?loop=3", "all 90")
@@ -209,14 +210,14 @@ def _broken(folder: Path) -> Iterator[Case]:
 
 
 def _stamps(folder: Path) -> Iterator[Case]:
-    def case(name: str, times_s: Callable[[int], float], **options: str) -> Case:
-        return Case(name, str(encode(folder / name, clip(50), times_s=times_s, **options)), "all 50")
+    def case(name: str, times_s: Callable[[int], float]) -> Case:
+        return Case(name, str(encode(folder / name, clip(50), times_s=times_s)), "all 50")
 
     yield case("vfr.mp4", lambda i: i / 25 + 0.7 * (i // 10))
     yield case("gap_30s.mp4", lambda i: i / 25 + 30.0 * (i >= 25))
     yield case("thousand_fps.mp4", lambda i: i / 1000)
     yield case("one_a_minute.mkv", lambda i: i * 60.0)
-    plain = encode(folder / "plain.mkv", clip(50), codec="mpeg4", bf="0")
+    plain = encode(folder / "plain.mkv", clip(50), codec="mpeg4", options={"bf": "0"})
     # Matroska keeps a packet's stamp whatever it is; its muxer wants rising dts, so the nut format stands in.
     yield Case("backpts.nut", str(_stamped(plain, folder / "backpts.nut", lambda n, t: t - 800 * (n >= 25))), "all 50")
     live = encode(folder / "live.mkv", clip(50), container={"live": "1"})
@@ -258,7 +259,7 @@ def _scenes(folder: Path) -> Iterator[Case]:
 
     def scene(name: str, change: Callable[[int, np.ndarray], np.ndarray], seconds: int = 14, **case) -> Case:
         frames = (change(i, picture(i)) if i >= 20 else picture(i) for i in range(seconds * 10))
-        path = encode(folder / name, frames, times_s=lambda i: i / 10, crf="18")
+        path = encode(folder / name, frames, times_s=lambda i: i / 10, options={"crf": "18"})
         return Case(name, str(path), f"all {seconds * 10}", moving=False, **case)
 
     grey = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
@@ -299,7 +300,7 @@ def _moving_scenes(folder: Path) -> Iterator[Case]:
     """A camera that moves: hard cuts are views, an exposure jump of the same view is not."""
 
     def scene(name: str, frame: Callable[[int], np.ndarray], **case) -> Case:
-        path = encode(folder / name, (frame(i) for i in range(120)), times_s=lambda i: i / 10, crf="18")
+        path = encode(folder / name, (frame(i) for i in range(120)), times_s=lambda i: i / 10, options={"crf": "18"})
         return Case(name, str(path), "all 120", moving=True, **case)
 
     yield scene("views.mp4", lambda i: picture(i, seed=i // 30, speed=1.0), only=True, scene_changes=0)

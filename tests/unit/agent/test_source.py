@@ -61,7 +61,7 @@ def test_file_urls_and_globs(tmp_path, image):
 
 @pytest.mark.parametrize(("uri", "text"), [
     ("", "empty"), ("rstp://cam/x", "did you mean 'rtsp'"), ("gopher://cam/x", "known: rtsp"), ("rtsp:///x", "no host"),
-    ("rtsp://cam:99999/x", "[Pp]ort"), ("v4l2:", "nothing after v4l2:"), ("synthetic:nowhere", "no such scene"),
+    ("rtsp://cam:99999/x", "port: 0 to 65535"), ("v4l2:", "nothing after v4l2:"), ("synthetic:nowhere", "no such scene"),
     ("synthetic:transect?colour=1", "unknown parameter"), ("synthetic:transect?seed", "key=value"),
     ("synthetik:transect", "did you mean 'synthetic'"),
 ])  # fmt: skip
@@ -96,3 +96,14 @@ def test_errors_about_a_uri_do_not_show_its_password():
     with pytest.raises(ConfigError) as caught:
         opened("rtsp://user:letmein77@:99999999/x")
     assert "letmein77" not in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["pa#ss1", "pa/ss2", "pa?ss3", "pa@ss4", "pa:ss5", "pa%23ss6"])
+def test_a_password_may_hold_the_characters_of_a_uri(password):
+    source = opened(f"rtsp://user:{password}@cam.local:554/x")
+    assert source.info.uri == "rtsp://***@cam.local:554/x"
+
+
+@pytest.mark.parametrize("uri", ["rtsp://cam/users/me@home", "rtsp://cam:554/me@home"])
+def test_a_path_with_an_at_sign_is_no_login(uri):
+    assert opened(uri).info.uri == uri
