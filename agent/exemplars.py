@@ -17,6 +17,7 @@ from stillwatch.agent.exemplars_reservoir import Reservoir
 from stillwatch.agent.hashing import State, with_prefix, without_prefix
 
 LARGEST = 1e15  # of a value: squares of differences, summed over the dimensions, must stay finite in float32
+LOOK_AGAIN_BLOCKS = 4  # every row of W is a candidate again once in so many blocks
 SWAPS_PER_EXEMPLAR = 20  # bounds the work on one block; never reached but by hostile streams
 
 
@@ -35,8 +36,8 @@ class StreamGreedy:
     Every block of rows is offered to W, a uniform sample of the stream, and to the set A of exemplars. The first
     block fills A greedily (4.2), where algorithm 1 adds one exemplar a block; then swaps (4.3) repeat on the block
     until none gains more than `minimum_gain`, where algorithm 1 makes one swap a block: one a block leaves quality
-    behind. A later block goes on filling if A is not full. For clustering a slice of W, of the block's size, is
-    offered after each block: a row of the stream is shown once, and may have come before its time.
+    behind. A later block goes on filling if A is not full. For clustering a quarter of W is offered
+    after each block: the stream shows a row once, and it may have come before its time.
 
     Memory, in bytes, all of it allocated here, for clustering (d = n_dims, p = payload_bytes): about validation
     (8 d + 4 k + p + 40) + block (8 d + p + 50) + 4 validation max(block, k) + k (8 d + p + 60); for the others see
@@ -208,7 +209,7 @@ class StreamGreedy:
         numbers = self.n_learnt_ + np.arange(len(rows))
         n_placed = self._fill_and_swap(Candidates(rows, numbers, self._buffer_payloads, np.arange(len(rows))))
         if self._objective.has_second_look and self.n_held_ == self.k:
-            n_placed += self._look_again(len(rows))
+            n_placed += self._look_again()
         self.n_learnt_ += len(rows)
         self.n_blocks_ += 1
         self.version_ += n_placed > 0
@@ -225,14 +226,17 @@ class StreamGreedy:
                 self._validation_payloads.copy_from(self._buffer_payloads, row, int(slot))
         return changed
 
-    def _look_again(self, n_rows: int) -> int:
-        """Offer the next slice of W, as many rows as the block had, as candidates."""
+    def _look_again(self) -> int:
+        """Offer the next quarter of W as candidates, a block at a time; return how many became exemplars."""
         count = self.reservoir.count
-        n = min(n_rows, count)
-        points = (self.n_blocks_ * self.block + np.arange(n)) % count
-        self._objective.open_second_look(self.reservoir, points)
-        rows, numbers = self.reservoir.rows[points], self.reservoir.row_numbers[points]
-        return self._fill_and_swap(Candidates(rows, numbers, self._validation_payloads, points))
+        n_slices = -(-count // (LOOK_AGAIN_BLOCKS * self.block))
+        n_placed = 0
+        for i in range(self.n_blocks_ * n_slices, (self.n_blocks_ + 1) * n_slices):
+            points = (i * self.block + np.arange(min(self.block, count))) % count
+            self._objective.open_second_look(self.reservoir, points)
+            rows, numbers = self.reservoir.rows[points], self.reservoir.row_numbers[points]
+            n_placed += self._fill_and_swap(Candidates(rows, numbers, self._validation_payloads, points))
+        return n_placed
 
     def _fill_and_swap(self, candidates: "Candidates") -> int:
         """Place what gains; return how many rows became exemplars."""
