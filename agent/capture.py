@@ -135,7 +135,8 @@ class _Reader:
                 if isinstance(raw, RawFrame) and not self._capture.take(self, raw):
                     break
         except SourceError as error:
-            self.error = error
+            # Without its traceback, which holds this reader and its last frame in a cycle.
+            self.error = error.with_traceback(None)
         except (OSError, ValueError, MemoryError) as error:
             self.error = SourceError(
                 f"{self.source.info.uri}: {type(error).__name__}: {error}", partial=self.frames > 0
