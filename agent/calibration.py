@@ -14,7 +14,9 @@ N_BINS = 512
 LINEAR = 1.0  # scores are spread by asinh: linear within one unit, logarithmic beyond
 REACH = 12.0  # asinh units on each side of 0: scores to 80,000
 TAIL_SHARE = 0.1  # the tail is fitted to the highest tenth
+LEAST_EXCESS = 1.0  # deviations: no tail is believed to fall faster than exponentially by this scale
 HEAVIEST_TAIL = 0.5  # shape of the generalised Pareto tail: finite mean and nearly finite variance
+PRIOR_EXCEEDANCES = 50.0  # an exponential tail is believed until this many exceedances say otherwise
 MAX_RARITY = 1e9
 
 
@@ -28,8 +30,9 @@ class RarityCalibration:
 
     A histogram over asinh-spaced bins, whose weights halve every `halflife_s` of stream time. Up to the upper
     tenth the answer is read off it; beyond, a generalised Pareto tail is fitted to the exceedances by the
-    method of moments [1]_, so that a score above all seen has a finite, growing rarity. N never says more than the
-    frames seen can support in the body; in the tail it is an extrapolation and capped at MAX_RARITY.
+    method of moments [1]_, so that a score above all seen has a finite, growing rarity. That is an extrapolation:
+    a tail is never believed to be thinner than an exponential one whose scale is one deviation, LEAST_EXCESS,
+    and N is capped at MAX_RARITY. Scores are expected in deviations of what is usual.
 
     Parameters
     ----------
@@ -73,11 +76,10 @@ class RarityCalibration:
         excess = np.maximum(self._middle[start:] - threshold, 0.0)
         mean = float(weights @ excess) / above
         variance = float(weights @ (excess - mean) ** 2) / above
-        width = self._lower[min(start + 1, N_BINS - 1)] - threshold
-        mean = max(mean, 0.5 * width, 1e-3)
         ratio = mean * mean / variance if variance > 0.0 else 1.0
-        shape = min(max(0.5 * (1.0 - ratio), 0.0), HEAVIEST_TAIL)
-        scale = mean * (1.0 - shape)
+        trust = above / (above + PRIOR_EXCEEDANCES)
+        shape = trust * min(max(0.5 * (1.0 - ratio), 0.0), HEAVIEST_TAIL)
+        scale = max(mean * (1.0 - shape), LEAST_EXCESS)
         beyond = max(score - threshold, 0.0) / scale
         log_share = -beyond if shape < 1e-6 else -math.log1p(shape * beyond) / shape
         log_rarity = math.log((total + 1.0) / (above + 1.0)) - log_share
@@ -116,17 +118,19 @@ class RunningSpread:
     n : int
         Scores that are followed side by side.
     halflife_s : float
+    typical : float
+        Deviation that is expected before anything is known.
     least : float
         Smallest deviation.
     """
 
-    CLIP = 3.0
-    PRIOR_FRAMES = 10
+    CLIP = 2.5
+    PRIOR_FRAMES = 10  # frames that the prior deviation `typical` counts for
 
-    def __init__(self, n: int, halflife_s: float, least: float):
-        self._halflife_s, self._least = halflife_s, least
+    def __init__(self, n: int, halflife_s: float, typical: float, least: float):
+        self._halflife_s, self._typical, self._least = halflife_s, typical, least
         self.mean = np.zeros(n)
-        self.variance = np.ones(n)
+        self.variance = np.full(n, typical**2)
         self._numbers = np.zeros(2, np.int64)  # frames, stream time of the last
 
     @property
@@ -144,7 +148,6 @@ class RunningSpread:
         frames, last = (int(number) for number in self._numbers)
         if frames == 0:
             self.mean[:] = values
-            self.variance[:] = max(1.0, self._least**2)
         else:
             share = running_share(frames, self.PRIOR_FRAMES, t_ns - last, self._halflife_s)
             limit = self.CLIP * np.sqrt(np.maximum(self.variance, self._least**2))

@@ -111,7 +111,7 @@ class LearningConfig(_Section):
     """How samples reach the learners, and when a new model becomes active (counted in accepted frames)."""
 
     patch_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.25
-    first_epoch_frames: Annotated[int, Meta(ge=2, le=1000)] = 12
+    first_epoch_frames: Annotated[int, Meta(ge=2, le=1000)] = 8
     epoch_frames: Annotated[int, Meta(ge=2, le=128)] = 32  # longest epoch, in accepted frames
     activation_delay_frames: Annotated[int, Meta(ge=1, le=1000)] = 8
 
@@ -142,8 +142,8 @@ class NoveltyConfig(_Section):
 class EventsConfig(_Section):
     """When a score becomes an alert, and how often a person may be called."""
 
-    raise_rarity: Annotated[float, Meta(gt=1.0, le=1e9)] = 200.0  # one frame in N
-    clear_rarity: Annotated[float, Meta(gt=1.0, le=1e9)] = 20.0
+    raise_rarity: Annotated[float, Meta(gt=1.0, le=1e9)] = 500.0  # one frame in N
+    clear_rarity: Annotated[float, Meta(gt=1.0, le=1e9)] = 100.0
     min_frames: Annotated[int, Meta(ge=1, le=1000)] = 2  # rare frames in a row before an alert
     gap_s: NonNegative = 1.0  # an event ends when nothing was rare for this long
     cooldown_s: NonNegative = 5.0  # after an event, at the same place
@@ -161,8 +161,8 @@ class PublishConfig(_Section):
     Endpoints that other machines can reach need both key files (stillwatch keygen), or the agent refuses to start.
     """
 
-    endpoint: str = "tcp://127.0.0.1:5570"  # or ipc://PATH; port 0: any
-    control: str = "auto"  # empty: no commands
+    endpoint: Annotated[str, Meta(pattern=r"^$|^tcp://.+:\d{1,5}$|^ipc://.+$")] = "tcp://127.0.0.1:5570"  # port 0: any
+    control: Annotated[str, Meta(pattern=r"^$|^auto$|^tcp://.+:\d{1,5}$|^ipc://.+$")] = "auto"  # empty: no commands
     queue: Annotated[int, Meta(ge=1, le=10_000)] = 64  # messages that may wait for one slow subscriber
     heartbeat_s: Annotated[float, Meta(gt=0.0, le=60.0)] = 1.0
     key_file: str = ""  # the agent's NAME.key

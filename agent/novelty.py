@@ -21,9 +21,11 @@ from stillwatch.agent.regions import Region, novel_regions
 from stillwatch.agent.surprise_baseline import ComponentBaseline, PlaceBaseline
 
 CONTEXT_DIMS = 2  # the place under a fixed camera, the colour of the ground under a moving one
-CALIBRATION_FRAMES = 8  # scored frames before a rarity is believed
+CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
 DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
-LEAST_SPREAD = 0.05  # smallest deviation of a frame statistic, in deviations of patches
+TYPICAL_SPREAD = 0.4  # deviation of a frame statistic before it is known, in deviations of patches
+LEAST_SPREAD = 0.4  # smallest deviation of a frame statistic, in deviations of patches
+SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 
 
 @dataclass(slots=True)
@@ -96,10 +98,10 @@ class Novelty:
         self.n_row_dims = n_patch_dims + CONTEXT_DIMS
         self._motion = CameraMotion(config.novelty.camera)
         halflife_s = config.novelty.halflife_s
-        self._places = PlaceBaseline(capacity_patches, halflife_s)
+        self._places = PlaceBaseline(capacity_patches, self.n_row_dims, halflife_s)
         self._components = ComponentBaseline(self.n_row_dims, config.patches.max_components, config.agent.seed)
         self._shares = np.array(config.novelty.shares)
-        self._spread = RunningSpread(len(self._shares) + 1, halflife_s, LEAST_SPREAD)
+        self._spread = RunningSpread(len(self._shares) + 1, halflife_s, TYPICAL_SPREAD, LEAST_SPREAD)
         self._calibration = RarityCalibration(halflife_s)
         self._rows = np.zeros((capacity_patches, self.n_row_dims), np.float32)
         self._density, self._labels = np.zeros(capacity_patches), np.zeros(capacity_patches, np.int64)
@@ -187,6 +189,9 @@ class Novelty:
         self.reshape(features.grid_shape)
         deviations, labels = self._deviations[:n], self._labels[:n]
         if models is None or not features.ready or not self.decided:
+            if features.ready and self.decided:
+                self._last = (frame, features.valid, float("nan"))
+                self.augment(frame, features)
             deviations[:] = 0.0
             labels[:] = -1
             patch_map = deviations.reshape(features.grid_shape)
@@ -247,13 +252,17 @@ class Novelty:
         if self._last is None:
             return
         frame, valid, value = self._last
+        self._last = None
+        if np.isnan(value):  # no model yet: rows are kept, so that the first model has a baseline at once
+            self._components.learn(self._rows[: len(valid)], valid, frame.t_ns, in_event)
+            return
         self._baseline.learn(self._rows[: len(valid)], valid, frame.t_ns, in_event)
         if not in_event:
-            if self._numbers[1] > 0:  # the first score has nothing to be measured against
+            if self._numbers[1] > SETTLING_FRAMES:  # the first score has nothing to be measured against
                 self._calibration.learn(value, frame.t_ns)
-            self._spread.learn(self._smoothed, frame.t_ns)
+            if self._numbers[1] >= SETTLING_FRAMES:
+                self._spread.learn(self._smoothed, frame.t_ns)
         self._numbers[1] += 1
-        self._last = None
 
     # -- state -----------------------------------------------------------------------------------------------
 

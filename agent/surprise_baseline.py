@@ -12,7 +12,7 @@ from stillwatch.agent.errors import SnapshotError
 from stillwatch.agent.hashing import State
 from stillwatch.agent.mixture_predictive import StudentMixture
 
-CLIP = 3.0  # deviations: how far one surprise may pull a baseline
+CLIP = 10.0  # deviations: how far one surprise may pull a baseline
 LEAST_SHARE = 0.05  # of the typical variance: the least that a place or component may have
 HIGHEST = 30.0  # deviations: one absurd patch must not be a frame's score
 NOVEL = 3.0  # deviations above the usual: such places learn nothing during an event
@@ -38,21 +38,26 @@ class PlaceBaseline:
     """Running mean and variance of the surprise at each place of the grid, less what the whole frame shares.
 
     A busy path may surprise, the meadow beside it may not. Exposure and haze raise all places alike: the median
-    over places is taken off each frame's deviations before they are judged.
+    over places is taken off each frame's deviations before they are judged. A place is judged by its own variance
+    the more, the longer it was watched; and never more sharply than by the `n_dims` / 2 that the surprise of a
+    normal row varies by under its own component (half a chi-square of n_dims degrees of freedom).
 
     Parameters
     ----------
     capacity : int
         Most places a frame can have.
+    n_dims : int
+        Of the rows that are scored.
     halflife_s : float
     """
 
-    PRIOR_FRAMES = 20
+    POOLED_FRAMES = 10  # a place watched this long is judged half by itself, half by the typical place
 
-    def __init__(self, capacity: int, halflife_s: float):
+    def __init__(self, capacity: int, n_dims: int, halflife_s: float):
         self._halflife_s = halflife_s
-        self._mean, self._variance = np.zeros(capacity), np.ones(capacity)
-        self._step, self._scaled = np.zeros(capacity), np.zeros(capacity)
+        self._least_variance = 0.5 * n_dims
+        self._mean, self._variance = np.zeros(capacity), np.zeros(capacity)
+        self._step, self._deviation = np.zeros(capacity), np.ones(capacity)
         self._numbers = np.zeros(3, np.int64)  # frames, stream time of the last, places
 
     def reset(self, n_places: int) -> None:
@@ -67,31 +72,30 @@ class PlaceBaseline:
 
         surprise : ndarray of shape (n,), float64, nats;  label : unused;  valid : (n,) bool;  out : (n,) float32
         """
-        n = len(surprise)
-        step, scaled = self._step[:n], self._scaled[:n]
-        if self._numbers[0] == 0:
-            middle = float(np.median(surprise[valid])) if valid.any() else 0.0
-            self._mean[:n] = surprise
-            self._variance[:n] = max(float(np.mean((surprise[valid] - middle) ** 2)) if valid.any() else 1.0, 1e-6)
+        n, frames = len(surprise), int(self._numbers[0])
+        step, deviation = self._step[:n], self._deviation[:n]
+        if frames == 0:
+            self._mean[:n], self._variance[:n] = surprise, 0.0
         np.subtract(surprise, self._mean[:n], out=step)
-        step -= np.median(step[valid]) if valid.any() else 0.0
-        np.divide(step, np.sqrt(self._variance[:n]), out=scaled)
-        np.clip(scaled, -HIGHEST, HIGHEST, out=out)
+        some = bool(valid.any())
+        step -= np.median(step[valid]) if some else 0.0
+        pooled = float(np.median(self._variance[:n][valid])) if some else 0.0
+        trust = frames / (frames + self.POOLED_FRAMES)
+        np.sqrt(trust * self._variance[:n] + (1.0 - trust) * pooled + self._least_variance, out=deviation)
+        np.divide(step, deviation, out=out)
+        np.clip(out, -HIGHEST, HIGHEST, out=out)
         out[~valid] = 0.0
 
     def learn(self, rows: np.ndarray, valid: np.ndarray, t_ns: int, in_event: bool) -> None:
         """Fold in the frame that `standardise` saw last; in an event, only where nothing is new."""
         frames, last, _ = (int(number) for number in self._numbers)
         n = len(valid)
-        share = running_share(frames, self.PRIOR_FRAMES, t_ns - last if frames else 0, self._halflife_s)
-        step, scaled, variance = self._step[:n], self._scaled[:n], self._variance[:n]
-        chosen = valid & (scaled < NOVEL) if in_event else valid
-        deviation = np.sqrt(variance)
+        share = running_share(frames, 1, t_ns - last if frames else 0, self._halflife_s)
+        step, deviation, variance = self._step[:n], self._deviation[:n], self._variance[:n]
+        chosen = valid & (step < NOVEL * deviation) if in_event else valid
         bounded = np.clip(step, -CLIP * deviation, CLIP * deviation)
         self._mean[:n][chosen] += share * bounded[chosen]
         variance[chosen] += share * (bounded[chosen] ** 2 - variance[chosen])
-        if valid.any():
-            np.maximum(variance, LEAST_SHARE * np.median(variance[valid]), out=variance)
         self._numbers[:] = frames + 1, t_ns, n
 
     def state(self) -> State:
@@ -108,7 +112,7 @@ class PlaceBaseline:
         if mean is None or variance is None or numbers is None or numbers.shape != (3,) or mean.ndim != 1:
             raise SnapshotError("place baseline: the saved state is incomplete")
         n = int(numbers[2])
-        if not len(mean) == len(variance) == n <= len(self._mean) or not (variance > 0.0).all():
+        if not len(mean) == len(variance) == n <= len(self._mean) or not (variance >= 0.0).all():
             raise SnapshotError(f"place baseline: {len(mean)} places do not fit {len(self._mean)}, or are damaged")
         self._mean[:n], self._variance[:n], self._numbers[:] = mean, variance, numbers
 
