@@ -13,12 +13,14 @@ from stillwatch.transport.codec import decode, decode_struct, encode_struct
 from stillwatch.transport.control import Command, ControlServer, Value
 from stillwatch.transport.endpoints import bind, derived_endpoint, make_socket, split_tcp, try_receive, try_send
 from stillwatch.transport.errors import DecodeError, EncodeError, TransportError
-from stillwatch.transport.messages import Alert, Exemplar, Message, kind_of
+from stillwatch.transport.messages import Exemplar, Message, kind_of
 from stillwatch.transport.security import ServerKeys, ZapHandler, require_secure, secure_server
 from stillwatch.transport.snapshot import MAX_PAGE_HEAD_BYTES, MAX_REQUEST_BYTES, Page, PageRequest, SnapshotCache
 from stillwatch.transport.topics import TOPICS, key_of, topic_bytes
 
-STALL_BYTES = 1_250_000  # most that one stopped subscriber can hold back in our memory
+STALL_BYTES = 1_900_000  # most that one stopped subscriber can hold back in our memory
+BULK_BYTES = 600_000  # of these, for models and clumps: they must not take the room of alerts
+_BULK_MESSAGE_BYTES = 64 * 1024  # topics with longer messages are bulk
 MAX_SUBSCRIPTION_BYTES = 256
 _REQUESTS_A_POLL = 64
 _PORT_TRIES = 32
@@ -60,11 +62,13 @@ class Publisher:
         self._epoch = 0
         self._sequences: dict[str, int] = {}
         self._late: dict[tuple[str, str], bytes] = {}
-        self._window: deque[int] = deque(maxlen=max(1, queue))
+        self._window: deque[tuple[int, bool]] = deque(maxlen=max(1, queue))  # bytes, is bulk
         self._context: zmq.Context | None = None
         self._control: ControlServer | None = None
         self._zap: ZapHandler | None = None
         require_secure(endpoint, keys)
+        if control not in ("", "auto"):
+            require_secure(control, keys)
 
     def open(self) -> None:
         """Make and bind all sockets, in the thread that will use them. Raises SecurityError, TransportError."""
@@ -113,9 +117,9 @@ class Publisher:
             for exemplar_id in message.removed.tolist():
                 self._cache.discard(kind, str(exemplar_id))
         self._late.pop((kind, key), None)
-        if self._fits(len(payload)):
+        if self._fits(kind, len(payload)):
             return self._transmit(kind, payload)
-        if topic.last_value and not isinstance(message, Alert):
+        if _is_bulk(kind):
             self._late[kind, key] = payload
         else:
             self.drops[kind] = self.drops.get(kind, 0) + 1
@@ -131,7 +135,7 @@ class Publisher:
         if self._snapshot in ready:
             self._serve_snapshots()
         for (kind, key), payload in list(self._late.items()):
-            if self._fits(len(payload)):
+            if self._fits(kind, len(payload)):
                 del self._late[kind, key]
                 self._transmit(kind, payload)
         return self._control.receive() if self._control is not None else []
@@ -207,17 +211,19 @@ class Publisher:
             raise EncodeError(f"payload is {kind_of(message)} of {message.agent}, not {kind} of {self._agent_id}")
         return message
 
-    def _fits(self, size: int) -> bool:
-        """Return whether any `queue` messages in a row, as a stopped subscriber may hold, stay below the limit.
+    def _fits(self, kind: str, size: int) -> bool:
+        """Return whether any `queue` messages in a row, as a stopped subscriber may hold, stay below the limits.
 
         libzmq bounds a subscriber's queue by a count of messages, not by bytes.
         """
-        held = sum(self._window) - (self._window[0] if len(self._window) == self._window.maxlen else 0)
-        return held + size <= STALL_BYTES
+        held = list(self._window)[1:] if len(self._window) == self._window.maxlen else list(self._window)
+        total = sum(held_size for held_size, _ in held) + size
+        bulk = sum(held_size for held_size, is_bulk in held if is_bulk) + size
+        return total <= STALL_BYTES and (bulk <= BULK_BYTES or not _is_bulk(kind))
 
     def _transmit(self, kind: str, payload: bytes) -> bool:
         frames = [topic_bytes(self._agent_id, kind), payload]
-        self._window.append(len(payload))
+        self._window.append((len(payload), _is_bulk(kind)))
         self.tx_bytes[kind] = self.tx_bytes.get(kind, 0) + len(payload)
         # With NODROP the socket refuses as soon as one subscriber's queue is full: that is the only way to learn
         # of a drop. The second try drops for that one alone and serves the others.
@@ -242,7 +248,7 @@ class Publisher:
             name = topic_bytes(self._agent_id, kind)
             if topic.on_join and any(name.startswith(prefix) for prefix in prefixes):
                 for payload in self._cache.of_kind(kind):
-                    if self._fits(len(payload)):
+                    if self._fits(kind, len(payload)):
                         self._transmit(kind, payload)
 
     def _serve_snapshots(self) -> None:
@@ -261,3 +267,7 @@ class Publisher:
             page = Page(id=request.id, epoch=self._epoch, stamp=stamp, done=done, sequences=self._sequences)
             body = [part for kind, item in items for part in (topic_bytes(self._agent_id, kind), item)]
             try_send(self._snapshot, [peer, encode_struct(page, MAX_PAGE_HEAD_BYTES), *body])
+
+
+def _is_bulk(kind: str) -> bool:
+    return TOPICS[kind].max_bytes > _BULK_MESSAGE_BYTES

@@ -108,13 +108,14 @@ class Subscriber:
         deadline = self._clock.monotonic_ns() + timeout_ms * 1_000_000
         while not self._ready:
             now = self._clock.monotonic_ns()
-            self._keep_alive(now)
             wait_ns = min(deadline, self._next_timer_ns()) - now
             ready = dict(self._poller.poll(max(0, -(-wait_ns // 1_000_000))))
             if self._pages in ready:
                 self._take_page()
             if not self._ready and self._data in ready:
                 self._take_message()
+            if not ready:  # silence is what the peer keeps, not what we have not read yet
+                self._keep_alive(self._clock.monotonic_ns())
             if not self._ready and self._clock.monotonic_ns() >= deadline:
                 return None
         return self._ready.popleft()

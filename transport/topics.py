@@ -60,7 +60,7 @@ def _topic(message: type[m.Message], rate_hz: float, max_bytes: int, queue: int,
 
 TOPICS: dict[str, Topic] = dict([
     #      message          rate   max_bytes  queue prio   ttl_s  keep on_join
-    _topic(m.Alert,          1.0,  24 * KIB,    32,   0,      0.0,  16),
+    _topic(m.Alert,          1.0,  20 * KIB,    32,   0,      0.0,  16),
     _topic(m.SourceChange,   0.0,   2 * KIB,    16,   1,   3600.0,   1, True),
     _topic(m.GateChange,     0.0,   2 * KIB,    16,   2,   3600.0,   1, True),
     _topic(m.LogNotice,      0.0,   2 * KIB,    16,   2,   3600.0,   8),

@@ -95,7 +95,8 @@ class Tracker:
     def baseline(self, sequences: dict[str, int]) -> list[Gap]:
         """Take the publisher's last sequences, as of a snapshot, as what was before we came; return the gaps."""
         gaps = []
-        for kind, last in sequences.items():
+        for kind in TOPICS:
+            last = sequences.get(kind, -1)
             first = self._first.get(kind)
             if first is None and kind not in self._next:
                 self._next[kind] = last + 1

@@ -1,0 +1,30 @@
+"""What every test gets: fixed seeds. What transport tests ask for: sockets that cannot leak out of a test."""
+
+import random
+
+import pytest
+import zmq
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    """Code under test seeds itself; this is for libraries that use the global generator."""
+    random.seed(0)
+
+
+@pytest.fixture
+def tracked_zmq(monkeypatch):
+    """Fail the test that leaves a ZeroMQ context open, and close it, so that no later test waits for it."""
+    made: list[zmq.Context] = []
+
+    class Tracked(zmq.Context):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            made.append(self)
+
+    monkeypatch.setattr(zmq, "Context", Tracked)
+    yield
+    leaked = [context for context in made if not context.closed]
+    for context in leaked:
+        context.destroy(linger=0)
+    assert not leaked, f"{len(leaked)} ZeroMQ contexts were left open"
