@@ -123,8 +123,10 @@ def publish(kind: str, rate_hz: float) -> None:
 
 def _message(kind: str, sequence: int, clock: RealClock) -> messages.Message:
     now_ns = clock.monotonic_ns()
-    head = {"agent": AGENT, "run": "bench", "boot": "bench", "epoch": 1, "sequence": sequence, "t_ns": now_ns,
-            "mono_ns": now_ns, "wall_ns": WALL_NS}  # fmt: skip
+    head: dict[str, Any] = {
+        "agent": AGENT, "run": "bench", "boot": "bench", "epoch": 1, "sequence": sequence,
+        "t_ns": now_ns, "mono_ns": now_ns, "wall_ns": WALL_NS,
+    }  # fmt: skip
     if kind == "score":
         return messages.Score(**head, value=3.2, rarity=120.0, frame_surprise=44.0)
     return messages.Alert(**head, id=sequence % 8, phase="new", thumbnail=bytes(THUMBNAIL_BYTES))

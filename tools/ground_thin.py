@@ -25,7 +25,8 @@ from stillwatch.transport.errors import DecodeError, LinkError, SecurityError
 from stillwatch.transport.mirror_ground import ModelMirror
 from stillwatch.transport.presets import PRESETS, find_preset
 from stillwatch.transport.receiver_log import ReceiverLog
-from stillwatch.transport.thin import MODEL_CHANNELS, ThinAlert, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin import MODEL_CHANNELS, ComponentPart, ThinAlert, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin_component import decode_component
 from stillwatch.transport.thin_link import (
     AlertArrived,
     Arrival,
@@ -40,6 +41,7 @@ from stillwatch.transport.thumbnails import HEADER_BYTES, decode_thumbnail
 
 _MODELS_EVERY_S = 10.0
 _WAIT_S = 0.2
+_COMPONENTS = 256
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,6 +88,7 @@ class ThinStation:
         now_ns = self._clock.monotonic_ns()
         self.receiver = ThinReceiver(find_preset(preset).down, codec, self._log, now_ns=now_ns)
         self._mirrors = {channel: ModelMirror() for channel in MODEL_CHANNELS.values()}
+        self._parts: dict[tuple[int, int], dict[int, bytes]] = {}
         self._changed: set[int] = set()
         self._saved_ns = now_ns
 
@@ -125,8 +128,24 @@ class ThinStation:
             case HeartbeatArrived(_, beat):
                 self._tell("heartbeat", _beat_line(beat), dataclasses.asdict(beat))
             case ComponentArrived(_, part):
-                fields = {"component": part.component, "stage": part.stage}
-                self._tell("component", f"component {part.component}, stage {part.stage}", fields)
+                self._take_component(part)
+
+    def _take_component(self, part: ComponentPart) -> None:
+        """Tell what all stages so far say of a component; a few hundred components are remembered."""
+        known = self._parts.setdefault((part.component, part.revision), {})
+        known[part.stage] = part.data
+        if len(self._parts) > _COMPONENTS:
+            del self._parts[next(iter(self._parts))]
+        stages = [known[stage] for stage in range(len(known)) if stage in known]
+        try:
+            found = decode_component(stages)
+        except DecodeError:
+            return  # without stage 0 the others say nothing
+        fields = {
+            "component": part.component, "stages": len(stages), "count": found.count,
+            "mean": found.mean.tolist(), "std": found.std.tolist(),
+        }  # fmt: skip
+        self._tell("component", f"component {part.component}: {found.count:.0f} samples, stage {part.stage}", fields)
 
     def _save_models(self) -> None:
         self._saved_ns = self._clock.monotonic_ns()

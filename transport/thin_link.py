@@ -54,7 +54,7 @@ _KIND_NAMES = {"novelty": "novel"}
 
 def alert_from_message(message: messages.Alert) -> ThinAlert:
     """Return what 32 bytes can say of an alert of the live plane. Kinds that have no number become "other"."""
-    nav = message.nav
+    nav = message.nav or messages.Position()
     kind = _KIND_NAMES.get(message.alert_kind, message.alert_kind)
     return ThinAlert(
         event=message.id,
@@ -64,10 +64,10 @@ def alert_from_message(message: messages.Alert) -> ThinAlert:
         severity=round(message.severity * 7),
         rarity=_or_nan(message.rarity),
         box=_box(message),
-        latitude=_or_nan(nav and nav.latitude),
-        longitude=_or_nan(nav and nav.longitude),
-        depth_m=_or_nan(nav and nav.depth_m),
-        altitude_m=_or_nan(nav and nav.altitude_m),
+        latitude=_or_nan(nav.latitude),
+        longitude=_or_nan(nav.longitude),
+        depth_m=_or_nan(nav.depth_m),
+        altitude_m=_or_nan(nav.altitude_m),
     )
 
 
@@ -224,7 +224,7 @@ class ThinSender:
 
     def _refill(self, now_ns: int) -> None:
         """Keep the scheduler's alerts topped up from the outbox, oldest first, and free of what it dropped."""
-        gone = [key for key in self.scheduler.keys("alert") if key not in self.outbox]
+        gone = [key for key in self.scheduler.keys("alert") if not isinstance(key, Number) or key not in self.outbox]
         self.scheduler.acknowledge("alert", gone)
         room = _QUEUED_ALERTS - self.scheduler.count("alert")
         if room > 0 and len(self.outbox) > self.scheduler.count("alert"):

@@ -8,6 +8,8 @@ import dataclasses
 import pathlib
 from typing import Protocol
 
+import numpy as np
+
 from stillwatch.transport import messages
 from stillwatch.transport.errors import EncodeError
 from stillwatch.transport.mirror import INCARNATIONS, ModelEncoder
@@ -16,6 +18,7 @@ from stillwatch.transport.presets import find_preset
 from stillwatch.transport.record_log import Clock
 from stillwatch.transport.scheduler import RULES
 from stillwatch.transport.thin import MODEL_CHANNELS, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin_component import MAX_DIMS, encode_component
 from stillwatch.transport.thin_layout import STATES
 from stillwatch.transport.thin_link import ThinSender, alert_from_message
 from stillwatch.transport.thin_port import ThinPort, parse_endpoint, read_link_key
@@ -77,7 +80,7 @@ class VehicleLink:
         self._began_ns = now_ns
         self._encoders: dict[str, ModelEncoder] = {}
         self._severities: dict[int, int] = {}
-        self._n_components = 0
+        self._patches: messages.Model | None = None
 
     def publish(self, message: messages.Message) -> None:
         """Take any message of the live plane; those that a thin link has no words for are ignored.
@@ -136,6 +139,8 @@ class VehicleLink:
         if message.phase == "new" and message.thumbnail and self._settings.thumbnail_bytes:
             code = recode_thumbnail(message.thumbnail, self._settings.thumbnail_px, self._settings.thumbnail_bytes)
         self.sender.alert(alert, self._clock.monotonic_ns(), code)
+        if message.phase == "new":
+            self._tell_component(message.component)
 
     def _take_model(self, message: messages.Model) -> None:
         encoder = self._encoders.get(message.which)
@@ -145,13 +150,34 @@ class VehicleLink:
             self.sender.mirror(MODEL_CHANNELS[message.which], encoder)
         encoder.update(message)
         if message.which == "patches":
-            self._n_components = message.n_components
+            self._patches = message
+
+    def _tell_component(self, component: int) -> None:
+        """Send the alert's nearest component coarsely, far ahead of when its turn in the mirror comes."""
+        model = self._patches
+        if model is None or component not in model.ids:
+            return
+        k = int(np.flatnonzero(model.ids == component)[0])
+        variances = _variances(model, k)
+        if len(variances) <= MAX_DIMS and variances.min() > 0:
+            parts = encode_component(
+                component, model.model_epoch, float(model.counts[k]), model.means[k], np.sqrt(variances)
+            )
+            self.sender.component(parts, self._clock.monotonic_ns())
 
     def _take_status(self, message: messages.Status) -> None:
         now_ns = self._clock.monotonic_ns()
         state = message.state if message.state in STATES else "unknown"
         uptime_s = (now_ns - self._began_ns) / 1e9
-        beat = ThinHeartbeat(
-            message.wall_ns, state, uptime_s, len(self._outbox), self._outbox.lost, self._n_components
-        )
+        n_components = 0 if self._patches is None else self._patches.n_components
+        beat = ThinHeartbeat(message.wall_ns, state, uptime_s, len(self._outbox), self._outbox.lost, n_components)
         self.sender.heartbeat(beat, now_ns)
+
+
+def _variances(model: messages.Model, k: int) -> np.ndarray:
+    """Return the variances of one component; those of a full covariance are on its diagonal."""
+    if model.variances is not None:
+        return np.asarray(model.variances[k], np.float64)
+    assert model.covariances is not None, "a Model message has exactly one of both"
+    diagonal = np.cumsum(np.arange(1, model.n_dims + 1)) - 1  # of a lower triangle, row by row
+    return np.asarray(model.covariances[k][diagonal], np.float64)

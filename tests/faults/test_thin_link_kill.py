@@ -25,4 +25,4 @@ def check_exactly_once(folder, kills, seed):
 
 @pytest.mark.slow
 def test_every_stored_alert_arrives_exactly_once_across_kills(tmp_path):
-    check_exactly_once(tmp_path, kills=12, seed=1)
+    check_exactly_once(tmp_path, kills=10, seed=1)

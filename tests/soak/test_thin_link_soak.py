@@ -1,5 +1,7 @@
 """Thin links at full length: 200 kills of either side, a million hostile frames, a day on a bad link."""
 
+import os
+
 import pytest
 from faults.test_thin_link_kill import check_exactly_once
 from faults.test_thin_link_loss import run_dive
@@ -8,6 +10,12 @@ from thin_world import BAD_LINK, World
 
 from stillwatch.transport.presets import PRESETS
 
+
+def resident_bytes():
+    with open("/proc/self/statm") as stream:
+        return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 
 
@@ -15,10 +23,13 @@ def test_200_kills_of_either_side_lose_and_double_nothing(tmp_path):
     check_exactly_once(tmp_path, kills=200, seed=2026)
 
 
-def test_a_million_hostile_frames(tmp_path, monkeypatch):
+def test_a_million_hostile_frames_and_no_memory_growth(tmp_path, monkeypatch):
     monkeypatch.setattr("os.fdatasync", lambda descriptor: None)
-    receiver = run_fuzz(tmp_path, seed=1, n=1_000_000)
+    run_fuzz(tmp_path / "warm", seed=0, n=100_000)
+    before = resident_bytes()
+    receiver = run_fuzz(tmp_path / "soak", seed=1, n=1_000_000)
     assert receiver.scheduler.count("ack") <= 64
+    assert resident_bytes() - before < 8_000_000
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -39,11 +39,11 @@ def test_an_alert_its_thumbnail_and_the_model_end_in_the_folder(tmp_path):
     vehicle = VehicleLink(settings, tmp_path / "outbox", clock=clock)
     picture = np.random.default_rng(0).integers(0, 255, (72, 96, 3), np.uint8)
     try:
+        vehicle.publish(make_model(2))
         vehicle.publish(messages.Alert(
-            **HEAD, wall_ns=clock.wall_ns(), id=1, phase="new", severity=1.0, x=0.5, y=0.5,
+            **HEAD, wall_ns=clock.wall_ns(), id=1, component=3, phase="new", severity=1.0, x=0.5, y=0.5,
             thumbnail=cv2.imencode(".jpg", picture)[1].tobytes(),
         ))  # fmt: skip
-        vehicle.publish(make_model(2))
         deadline = time.monotonic() + 30
         quiet_since = None
         while time.monotonic() < deadline and (quiet_since is None or time.monotonic() - quiet_since < 1.5):
@@ -58,6 +58,9 @@ def test_an_alert_its_thumbnail_and_the_model_end_in_the_folder(tmp_path):
         process.wait()
         vehicle.close()
     assert [line["what"] for line in lines].count("alert") == 1
+    components = [line for line in lines if line["what"] == "component"]
+    assert {line["component"] for line in components} == {3}
+    assert components[-1]["mean"] == pytest.approx(make_model(2).means[3].tolist(), abs=0.01)
     assert [alert.severity for _, _, alert in read_received(tmp_path / "ground" / "received")] == [7]
     (thumbnail,) = (tmp_path / "ground" / "thumbnails").iterdir()
     assert cv2.imread(str(thumbnail)).shape == (72, 96, 3)

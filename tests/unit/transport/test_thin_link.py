@@ -189,6 +189,19 @@ def test_messages_of_the_live_plane_cross_a_thin_link_over_udp(both_ends):
     assert vehicle.tx_bytes > 500
 
 
+def test_the_nearest_component_of_an_alert_follows_it_coarsely(both_ends):
+    vehicle, _, _ = both_ends
+    model = make_model(3)
+    vehicle.publish(model)
+    vehicle.publish(alert_message(component=4))
+    vehicle.publish(alert_message(id=2, component=99))
+    parts = [item.part for item in run(both_ends, 6) if isinstance(item, ComponentArrived)]
+    assert {part.component for part in parts} == {4}
+    known = decode_component([part.data for part in sorted(parts, key=lambda part: part.stage)])
+    assert np.abs(known.mean - model.means[4]).max() < 0.01
+    assert np.abs(known.std - np.sqrt(model.variances[4])).max() < 0.01
+
+
 def test_updates_are_sent_only_when_more_severe(both_ends):
     vehicle, _, _ = both_ends
     for phase, severity in (("new", 0.3), ("update", 0.3), ("update", 0.9), ("update", 0.5), ("end", 0.9)):
