@@ -21,7 +21,7 @@ from stillwatch.transport.topics import TOPICS, key_of, topic_bytes
 STALL_BYTES = 1_900_000  # most that one stopped subscriber can hold back in our memory
 BULK_BYTES = 600_000  # of these, for models and clumps: they must not take the room of alerts
 _BULK_MESSAGE_BYTES = 64 * 1024  # topics with longer messages are bulk
-MAX_SUBSCRIPTION_BYTES = 256
+MAX_INCOMING_BYTES = 1024  # subscriptions and page requests are short, but a CURVE handshake needs over 256
 _REQUESTS_A_POLL = 64
 _PORT_TRIES = 32
 _PAGES_IN_FLIGHT = 2
@@ -168,9 +168,9 @@ class Publisher:
         """Bind data and snapshot to neighbouring ports; with port 0, until a free pair is found."""
         any_port = self._endpoint.startswith("tcp://") and split_tcp(self._endpoint)[1] == 0
         for attempt in range(_PORT_TRIES if any_port else 1):
-            self._data = self._socket(zmq.XPUB, self._queue, MAX_SUBSCRIPTION_BYTES)
+            self._data = self._socket(zmq.XPUB, self._queue, MAX_INCOMING_BYTES)
             self._data.setsockopt(zmq.XPUB_VERBOSE, 1)
-            self._snapshot = self._socket(zmq.ROUTER, _PAGES_IN_FLIGHT, MAX_REQUEST_BYTES)
+            self._snapshot = self._socket(zmq.ROUTER, _PAGES_IN_FLIGHT, MAX_INCOMING_BYTES)
             self._snapshot.setsockopt(zmq.RCVHWM, _REQUESTS_A_POLL)
             self._snapshot.setsockopt(zmq.ROUTER_MANDATORY, 1)
             try:
