@@ -88,7 +88,8 @@ class FeaturesConfig(_Section):
 class EncoderConfig(_Section):
     """The frozen projections. `file` empty: fitted on the first `warmup_frames` accepted frames."""
 
-    kind: Literal["pca", "random"] = "pca"
+    kind: Literal["pca", "random"] = "pca"  # of patches
+    frame_kind: Literal["pca", "random"] = "random"  # a few first frames do not span what will come
     file: str = ""
     warmup_frames: Annotated[int, Meta(ge=2, le=1000)] = 12
     patch_dims: Annotated[int, Meta(ge=2, le=64)] = 16

@@ -95,10 +95,20 @@ def _complete(basis: np.ndarray, n_dims: int) -> np.ndarray:
     return np.hstack([basis, extra])
 
 
-def random_projection(n_raw: int, n_dims: int, seed: int) -> Projection:
-    """Return a Gaussian projection that keeps distances on average (Johnson and Lindenstrauss), fixed by the seed."""
+def random_projection(n_raw: int, n_dims: int, seed: int, mean: np.ndarray | None = None) -> Projection:
+    """Return a Gaussian projection that keeps distances on average, fixed by the seed; `mean` (n_raw,) goes to 0.
+
+    Johnson and Lindenstrauss 1984; here with variance 1 / n_dims.
+    """
     basis = np.random.default_rng([seed, n_raw, n_dims]).standard_normal((n_raw, n_dims)) / np.sqrt(n_dims)
-    return _projection(basis, np.zeros(n_dims))
+    return _projection(basis, np.zeros(n_dims) if mean is None else -np.asarray(mean, np.float64) @ basis)
+
+
+def fit_projection(samples: np.ndarray, n_dims: int, kind: str, whiten: bool, seed: int) -> Projection:
+    """Return the projection of a kind for these samples: their PCA, or a random one around their mean."""
+    if kind == "pca":
+        return fit_pca(samples, n_dims, whiten)
+    return random_projection(samples.shape[1], n_dims, seed, samples.mean(axis=0, dtype=np.float64))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,7 +121,7 @@ class Encoder:
     patch: Projection
     frame: Projection
     settings: dict[str, object]
-    kind: str
+    kind: str  # of both, for people: "pca+random"
 
     def state(self) -> dict[str, np.ndarray]:
         return {

@@ -14,7 +14,7 @@ from stillwatch.agent.encoder import (
     Encoder,
     check_settings,
     encoder_from_state,
-    fit_pca,
+    fit_projection,
     load_encoder,
     random_projection,
 )
@@ -68,8 +68,8 @@ class Features:
 class FeatureExtractor:
     """Describes frames up to the box of the config, in memory allocated here.
 
-    The encoder comes from the file of the config, or is a seeded random projection, or is fitted by PCA on the
-    first frames handed to `observe`, and then never changes.
+    The encoder comes from the file of the config, or both its projections are random and it is ready at once, or it
+    is fitted on the first frames handed to `observe`; it never changes after that.
 
     Attributes
     ----------
@@ -135,9 +135,7 @@ class FeatureExtractor:
         masked = rasterise(settings.mask, settings.mask_png, height, width)
         rows, columns = self._sift.rows, self._sift.columns
         self._fill = MaskFill(masked)
-        self._frame_descriptor = FrameDescriptor(
-            masked, settings.colour_constancy, settings.contrast_threshold
-        )
+        self._frame_descriptor = FrameDescriptor(masked, settings.colour_constancy)
         self._valid = patches_clear_of(masked, rows, columns, 4 * max(settings.bin_px))
         x, y = np.meshgrid((columns + 0.5) / width, (rows + 0.5) / height)
         self._centres = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32)
@@ -171,16 +169,23 @@ class FeatureExtractor:
         self._warmup.add(features, self._config.agent.seed)
         if self._warmup.count < self._config.encoder.warmup_frames:
             return False
-        whiten = self._config.encoder.whiten
-        self._encoder = Encoder(
-            fit_pca(self._warmup.patches(), self.n_patch_dims, whiten),
-            fit_pca(self._warmup.frames(), self.n_frame_dims, whiten),
-            self.settings(),
-            "pca",
-        )
+        self._encoder = self.fit_encoder(self._warmup.patches(), self._warmup.frames())
         self._encode()
         features.ready = True
         return True
+
+    def fit_encoder(self, patches: np.ndarray, frames: np.ndarray) -> Encoder:
+        """Return an encoder of the config's kinds for raw patch and frame descriptors; this extractor keeps its own."""
+        settings, seed = self._config.encoder, self._config.agent.seed
+        return Encoder(
+            fit_projection(patches, self.n_patch_dims, settings.kind, settings.whiten, seed),
+            fit_projection(frames, self.n_frame_dims, settings.frame_kind, settings.whiten, seed),
+            self.settings(),
+            self._kinds(),
+        )
+
+    def _kinds(self) -> str:
+        return f"{self._config.encoder.kind}+{self._config.encoder.frame_kind}"
 
     def settings(self) -> dict[str, object]:
         """Return everything that the meaning of the raw descriptors depends on, for encoder files."""
@@ -204,12 +209,12 @@ class FeatureExtractor:
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Continue from `state()` of an extractor with the same config; SnapshotError, and no change, otherwise."""
         if "patch_basis" not in state:
-            if self._config.encoder.file or self._config.encoder.kind == "random":
+            if self._first_encoder() is not None:
                 raise SnapshotError("features: saved state has no encoder, the config's does not warm up")
             self._warmup.restore(state)
             self._encoder = None
             return
-        encoder = encoder_from_state(state, self.settings(), self._config.encoder.kind, "features")
+        encoder = encoder_from_state(state, self.settings(), self._kinds(), "features")
         self._check_shapes(encoder, "features")
         if self._config.encoder.file and self._encoder and encoder.hash != self._encoder.hash:
             raise SnapshotError(f"features: saved encoder {encoder.hash} is not the file's, {self._encoder.hash}")
@@ -233,13 +238,13 @@ class FeatureExtractor:
             check_settings(encoder.settings, self.settings(), where)
             self._check_shapes(encoder, where)
             return encoder
-        if settings.kind == "random":
+        if settings.kind == settings.frame_kind == "random":
             seed = self._config.agent.seed
             return Encoder(
                 random_projection(self.n_raw_dims, self.n_patch_dims, seed),
                 random_projection(self.n_raw_frame_dims, self.n_frame_dims, seed),
                 self.settings(),
-                "random",
+                self._kinds(),
             )
         return None
 

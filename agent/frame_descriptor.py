@@ -11,6 +11,7 @@ from stillwatch.agent.hog import CellHog
 LEVELS = (1, 2, 4)  # regions along each side: 21 in all (Lazebnik, Schmid and Ponce 2006)
 COLOUR_LEVELS = (1, 2)
 CELL_PX, CELL_DIMS, COLOUR_DIMS = 8, 31, 9
+CELL_CONTRAST = 20.0  # grey levels between pixels two apart; with 1, cells of noise outweigh what is in the picture
 COLOUR_SIDE_PX = 96  # colour moments do not need more: the longer side of the picture that they are taken of
 
 
@@ -58,8 +59,6 @@ class FrameDescriptor:
         Its shape is that of the frames. Cells with a masked pixel count in no region.
     colour_constancy : bool
         Remove the water's colour cast before colour is measured.
-    contrast : float
-        See CellHog.
 
     Attributes
     ----------
@@ -70,13 +69,13 @@ class FrameDescriptor:
     n_regions, n_colour_regions = sum(n * n for n in LEVELS), sum(n * n for n in COLOUR_LEVELS)
     n_dims = CELL_DIMS * n_regions + COLOUR_DIMS * n_colour_regions
 
-    def __init__(self, masked: np.ndarray, colour_constancy: bool, contrast: float):
+    def __init__(self, masked: np.ndarray, colour_constancy: bool):
         height, width = masked.shape
         self._constancy = colour_constancy
         self.out = np.zeros(self.n_dims, np.float32)
         self._pooled = self.out[: CELL_DIMS * self.n_regions].reshape(self.n_regions, CELL_DIMS)
         self._moments = self.out[CELL_DIMS * self.n_regions :].reshape(self.n_colour_regions, COLOUR_DIMS)
-        self._hog = CellHog(height, width, CELL_PX, contrast)
+        self._hog = CellHog(height, width, CELL_PX, CELL_CONTRAST)
         rows, columns = self._hog.grid_shape
         visible = np.zeros((rows, columns), np.bool_)
         for r, c in np.ndindex(rows, columns):

@@ -1,4 +1,4 @@
-"""Fit the PCA of an encoder file on any number of sources, so that a camera needs no warm-up of its own.
+"""Fit an encoder file on any number of sources, so that a camera needs no warm-up of its own.
 
 A command of the console script; the experiment on encoders uses its sampling. It must not write anything but the
 file it was asked for.
@@ -8,13 +8,14 @@ import json
 import sys
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
 from stillwatch.agent.capture import Capture
 from stillwatch.agent.clock import RealClock
 from stillwatch.agent.config import Config
 from stillwatch.agent.config_reader import load_config
-from stillwatch.agent.encoder import Encoder, Projection, fit_pca, save_encoder
+from stillwatch.agent.encoder import Projection, save_encoder
 from stillwatch.agent.errors import SourceError, UsageError
 from stillwatch.agent.features import FeatureExtractor
 from stillwatch.agent.frame import Frame, FrameFlag
@@ -39,8 +40,6 @@ def main(args) -> int:
     if min(args.patches, args.frames) < 2:
         raise UsageError(f"--patches {args.patches} --frames {args.frames}: at least 2 of each are needed")
     config = load_config(args.config, args.set)
-    if config.encoder.kind != "pca":
-        raise UsageError(f"encoder.kind is {config.encoder.kind}: only pca is fitted")
     patches = Reservoir(args.patches // len(args.sources), config.agent.seed)
     frames = Reservoir(args.frames // len(args.sources), config.agent.seed + 1)
     extractor = fitting_extractor(config)
@@ -53,7 +52,8 @@ def main(args) -> int:
         all_frames.append(frames.rows())
         patches.clear()
         frames.clear()
-    encoder, shares = fit(np.concatenate(all_patches), np.concatenate(all_frames), config, extractor)
+    fitted_on = np.concatenate(all_patches), np.concatenate(all_frames)
+    encoder = extractor.fit_encoder(*fitted_on)
     try:
         save_encoder(encoder, args.out, source=", ".join(args.sources))
     except OSError as error:
@@ -61,12 +61,12 @@ def main(args) -> int:
     report = {
         "file": args.out,
         "hash": encoder.hash,
-        "patches": sum(len(rows) for rows in all_patches),
-        "frames": sum(len(rows) for rows in all_frames),
+        "patches": len(fitted_on[0]),
+        "frames": len(fitted_on[1]),
         "patch_dims": encoder.patch.basis.shape[1],
         "frame_dims": encoder.frame.basis.shape[1],
-        "patch_variance_kept": shares[0],
-        "frame_variance_kept": shares[1],
+        "patch_variance_kept": variance_kept(encoder.patch, fitted_on[0]),
+        "frame_variance_kept": variance_kept(encoder.frame, fitted_on[1]),
     }
     print(json.dumps(report) if args.json else describe(report))
     return 0
@@ -83,24 +83,8 @@ def describe(report: dict) -> str:
 
 def fitting_extractor(config: Config) -> FeatureExtractor:
     """Return an extractor with the config's features and no encoder file."""
-    import msgspec
-
-    return FeatureExtractor(
-        msgspec.structs.replace(config, encoder=msgspec.structs.replace(config.encoder, file="", kind="pca"))
-    )
-
-
-def fit(
-    patches: np.ndarray, frames: np.ndarray, config: Config, extractor: FeatureExtractor
-) -> tuple[Encoder, tuple[float, float]]:
-    """Return the encoder and the shares of variance that its two projections keep."""
-    whiten = config.encoder.whiten
-    patch = fit_pca(patches, extractor.n_patch_dims, whiten)
-    frame = fit_pca(frames, extractor.n_frame_dims, whiten)
-    return Encoder(patch, frame, extractor.settings(), "pca"), (
-        variance_kept(patch, patches),
-        variance_kept(frame, frames),
-    )
+    encoder = msgspec.structs.replace(config.encoder, file="")
+    return FeatureExtractor(msgspec.structs.replace(config, encoder=encoder))
 
 
 def variance_kept(projection: Projection, samples: np.ndarray) -> float:

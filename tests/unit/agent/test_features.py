@@ -11,6 +11,7 @@ from stillwatch.agent.features import FeatureExtractor
 from stillwatch.agent.frame import Frame
 
 HEIGHT, WIDTH = 96, 128
+RANDOM = {"kind": "random", "frame_kind": "random"}
 LEFT_HALF = [(0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0)]
 
 
@@ -121,11 +122,19 @@ def test_the_warm_up_encoder_is_the_pca_of_what_was_seen():
     np.testing.assert_allclose(encoded.var(0), values, rtol=1e-3)
 
 
+def test_frames_are_encoded_at_random_around_their_warm_up_mean_or_by_pca():
+    for kind in ("random", "pca"):
+        extractor = warmed_up(config(encoder={"frame_kind": kind}))
+        encoded = np.mean([extractor.extract(frame(number)).frame.copy() for number in range(3)], axis=0)
+        np.testing.assert_allclose(encoded, 0, atol=1e-4)
+        assert extractor.encoder.kind == f"pca+{kind}"
+
+
 def test_a_random_encoder_is_ready_at_once_and_follows_the_seed():
-    extractor = FeatureExtractor(config(encoder={"kind": "random"}))
+    extractor = FeatureExtractor(config(encoder=RANDOM))
     assert extractor.ready
     assert extractor.extract(frame()).patches.any()
-    assert extractor.encoder_hash == FeatureExtractor(config(encoder={"kind": "random"})).encoder_hash
+    assert extractor.encoder_hash == FeatureExtractor(config(encoder=RANDOM)).encoder_hash
 
 
 def test_an_encoder_file_gives_the_same_descriptors_and_is_ready_at_once(tmp_path):
@@ -238,7 +247,7 @@ def test_state_of_other_dimensions_is_refused_and_changes_nothing():
 
 
 def test_an_extractor_with_a_fixed_encoder_refuses_a_state_without_one():
-    extractor = FeatureExtractor(config(encoder={"kind": "random"}))
+    extractor = FeatureExtractor(config(encoder=RANDOM))
     with pytest.raises(SnapshotError, match="has no encoder"):
         extractor.restore(FeatureExtractor(config()).state())
     assert extractor.ready
@@ -254,7 +263,7 @@ def test_memory_is_counted_at_the_box_and_grows_with_it():
 
 
 def test_features_do_not_depend_on_the_frame_before():
-    settings = config(encoder={"kind": "random"})
+    settings = config(encoder=RANDOM)
     used, fresh = FeatureExtractor(settings), FeatureExtractor(settings)
     used.extract(frame(1))
     one, other = used.extract(frame(2)), fresh.extract(frame(2))

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from stillwatch.agent.frame_descriptor import (
+    CELL_CONTRAST,
     FrameDescriptor,
     colour_moments,
     grey_world,
@@ -41,8 +42,8 @@ def test_no_region_is_empty_however_small_the_grid(rows, columns):
 
 def test_pooled_cells_are_the_means_of_the_regions_cells():
     grey, colour = picture()
-    out = FrameDescriptor(unmasked(), False, 1.0).compute(grey, colour)[:HOG_DIMS].reshape(21, 31)
-    cells = CellHog(96, 128, 8, 1.0).compute(grey).reshape(12, 16, 31)
+    out = FrameDescriptor(unmasked(), False).compute(grey, colour)[:HOG_DIMS].reshape(21, 31)
+    cells = CellHog(96, 128, 8, CELL_CONTRAST).compute(grey).reshape(12, 16, 31)
     np.testing.assert_allclose(out[0], cells.mean((0, 1)), atol=1e-5)
     np.testing.assert_allclose(out[4], cells[6:, 8:].mean((0, 1)), atol=1e-5)
     np.testing.assert_allclose(out[20], cells[9:, 12:].mean((0, 1)), atol=1e-5)
@@ -61,7 +62,7 @@ def test_colour_moments_are_mean_deviation_and_skew_of_lab():
 
 def test_a_grey_picture_has_no_colour():
     grey, _ = picture()
-    moments = FrameDescriptor(unmasked(), False, 1.0).compute(grey, np.repeat(grey[..., None], 3, 2))[HOG_DIMS:]
+    moments = FrameDescriptor(unmasked(), False).compute(grey, np.repeat(grey[..., None], 3, 2))[HOG_DIMS:]
     np.testing.assert_allclose(moments.reshape(5, 3, 3)[:, :, 1:], 0, atol=0.02)
 
 
@@ -69,11 +70,11 @@ def test_masked_cells_and_pixels_count_in_no_region():
     masked = unmasked()
     masked[:48, :64] = True
     grey, colour = picture()
-    out = FrameDescriptor(masked, False, 1.0).compute(grey, colour)
+    out = FrameDescriptor(masked, False).compute(grey, colour)
     pooled, moments = out[:HOG_DIMS].reshape(21, 31), out[HOG_DIMS:].reshape(5, 9)
     assert not pooled[1].any()
     assert not moments[1].any()
-    cells = CellHog(96, 128, 8, 1.0).compute(grey).reshape(12, 16, 31)
+    cells = CellHog(96, 128, 8, CELL_CONTRAST).compute(grey).reshape(12, 16, 31)
     visible = np.ones((12, 16), bool)
     visible[:6, :8] = False
     np.testing.assert_allclose(pooled[0], cells[visible].mean(0), atol=1e-5)
@@ -81,7 +82,7 @@ def test_masked_cells_and_pixels_count_in_no_region():
 
 def test_everything_masked_gives_zeros():
     grey, colour = picture()
-    assert not FrameDescriptor(np.ones((96, 128), bool), True, 1.0).compute(grey, colour).any()
+    assert not FrameDescriptor(np.ones((96, 128), bool), True).compute(grey, colour).any()
 
 
 @pytest.mark.parametrize("cast", [(1.0, 0.6, 0.25), (0.5, 1.0, 1.0)])
@@ -110,6 +111,6 @@ def test_colour_constancy_ignores_masked_pixels():
 def test_any_shape_gives_a_finite_descriptor(shape):
     grey, colour = picture(*shape)
     for constancy in (False, True):
-        out = FrameDescriptor(unmasked(*shape), constancy, 1.0).compute(grey, colour)
+        out = FrameDescriptor(unmasked(*shape), constancy).compute(grey, colour)
         assert out.shape == (FrameDescriptor.n_dims,)
         assert np.isfinite(out).all()
