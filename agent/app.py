@@ -8,6 +8,7 @@ import logging
 import pathlib
 import secrets as random_secrets
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -119,6 +120,7 @@ class Agent:
         memory = memory_of(self.pipeline)
         check_memory(config, memory, "config")
         publisher = make_publisher(config, clock)
+        self._disk_changes: deque[tuple[str, str]] = deque(maxlen=16)
         self._folder = make_run_folder(config, options.out, clock, self._on_disk_state)
         self._resumed = self._resume()
         session = self._session(source)
@@ -130,7 +132,8 @@ class Agent:
         self._live = LiveCarrier(publisher, self._box) if publisher is not None else None
         self._thin = make_thin_carrier(config, options.out / "outbox", clock)
         carriers: list[Carrier] = [RunFolderCarrier(self._folder)]
-        carriers += [carrier for carrier in (self._live, self._recorder, self._thin) if carrier is not None]
+        messages_too = self._recorder if options.record != options.out else None  # the run folder has them already
+        carriers += [carrier for carrier in (self._live, messages_too, self._thin) if carrier is not None]
         self._reporter = StatusReporter(
             Headers(*self._identity), clock, self.pipeline, self._capture, folder=options.out,
             config_hash=config_hash(config), memory_bytes=sum(n for _, n in memory), extra=self._of_transport,
@@ -241,6 +244,10 @@ class Agent:
     def _look_after(self) -> None:
         """What is due by the clock: watchdog, progress, checkpoint, sampling; no result changes unrecorded."""
         now_ns = self._clock.monotonic_ns()
+        while self._disk_changes:
+            state, text = self._disk_changes.popleft()
+            level = "info" if state == "ok" else "error"
+            self.send(self.pipeline.summaries.notice(level, f"disk_{state.removeprefix('disk_')}", text[:256]))
         if now_ns - self._pinged_ns >= WATCHDOG_NS:
             self._pinged_ns = now_ns
             health.notify_service_manager("WATCHDOG=1")
@@ -297,6 +304,7 @@ class Agent:
     def _on_disk_state(self, state: str, text: str) -> None:
         """Called by whoever writes, on its own thread, when a disk stops or begins to take records."""
         logger.warning("%s", text)
+        self._disk_changes.append((state, text))  # told to subscribers by the pipeline thread
 
     # -- saving ----------------------------------------------------------------------------------------------
 
@@ -327,7 +335,7 @@ class Agent:
         }  # fmt: skip
         folders = [self._folder.checkpoints] + ([self._recorder.checkpoints] if self._recorder else [])
         try:
-            for folder in folders:
+            for folder in dict.fromkeys(folders):
                 path = checkpoint.save(
                     folder, self.pipeline.state(), meta, keep=self._config.storage.checkpoints_kept
                 )

@@ -158,7 +158,7 @@ class Run:
 
     def __init__(self, path: pathlib.Path | str):
         self.path = pathlib.Path(path)
-        self.log_name = RECORDING_NAME if log_files(self.path, RECORDING_NAME) else LOG_NAME
+        self.log_name = LOG_NAME if log_files(self.path, LOG_NAME) else RECORDING_NAME
         self.damage: list[Damage] = []
         self.unreadable = 0
         self.gaps: list[dict[str, Any]] = []
