@@ -274,8 +274,9 @@ class VarianceObjective(EntropyObjective):
     """F_V(A): the mean over W of the prior less the posterior variance of the function, by (3.2).
 
     All k |B| swaps are scored in O(k |B| |W|) a block and O(k |B|) after each swap: the sums over W are taken once a
-    block, into q = G G^T, m = C G^T and c = C C^T (see `variance_swap_gains`), which then follow swaps by rank-two
-    steps without W. As printed, appendix II needs O(k^2 |B| |W|). It also scores squared errors on W, where (3.4), the
+    block, into m = C G^T and c = C C^T (see `variance_swap_gains`), which then follow swaps by rank-two steps without
+    W; so does q = G G^T, which also follows the points that enter and leave W, and is made anew every 8 blocks. As
+    printed, appendix II needs O(k^2 |B| |W|). It also scores squared errors on W, where (3.4), the
     objective, needs no targets. Memory: 8 (4 k^2 + block (3 k + 2 block) + validation d + 2 chunk (k + block)) bytes.
     """
 
@@ -290,23 +291,37 @@ class VarianceObjective(EntropyObjective):
 
     def open_block(self, rows: np.ndarray, reservoir: Reservoir, changed, rng: np.random.Generator) -> None:
         super().open_block(rows, reservoir, changed, rng)
+        self._add_points(self._w[changed[changed < self._n]], -1.0)
         self._w[changed] = self.scaled(reservoir.rows[changed])
         self._n = reservoir.count
-        n, b = self.n_held, len(rows)
-        self._q[:], self._m[:], self._c[:] = 0.0, 0.0, 0.0
-        self._total = 0.0
-        cross = self.covariance(self._b[:b], self._a[:n])
+        if self._blocks % REFRESH_BLOCKS == 0:
+            self._q[:], self._total, changed = 0.0, 0.0, np.arange(self._n)
+        self._add_points(self._w[changed], 1.0)
+        self._sum_candidates(len(rows))
+
+    def _add_points(self, points: np.ndarray, sign: float) -> None:
+        """Let points of W count in q and the explained variance, or, with sign -1, count no more."""
+        n = self.n_held
+        for start in range(0, len(points) if n else 0, CHUNK):
+            active = self.covariance(self._a[:n], points[start : start + CHUNK])
+            g = self._p[:n, :n] @ active
+            self._q[:n, :n] += sign * (g @ g.T)
+            self._total += sign * float(np.vdot(active, g))
+
+    def _sum_candidates(self, b: int) -> None:
+        """Take the sums over W that the candidates need: m = C G^T = C k(W, A) P, and c = C C^T."""
+        n = self.n_held
+        self._m[:], self._c[:] = 0.0, 0.0
+        with_active = np.zeros((b, n))
         for start in range(0, self._n, CHUNK):
             points = self._w[start : min(start + CHUNK, self._n)]
             residual = self.covariance(self._b[:b], points)
             if n:
                 active = self.covariance(self._a[:n], points)
-                g = self._p[:n, :n] @ active
-                residual -= cross @ g
-                self._q[:n, :n] += g @ g.T
-                self._m[:b, :n] += residual @ g.T
-                self._total += float(np.vdot(active, g))
+                residual -= self._h[:b, :n] @ active
+                with_active += residual @ active.T
             self._c[:b, :b] += residual @ residual.T
+        self._m[:b, :n] = with_active @ self._p[:n, :n]
 
     def _addition_gains(self, variances: np.ndarray, out: np.ndarray) -> None:
         np.divide(np.diagonal(self._c)[: len(out)], variances * self._n, out=out)
@@ -358,12 +373,14 @@ class VarianceObjective(EntropyObjective):
         return self._total / self._n if self._n else 0.0
 
     def state(self) -> State:
-        return super().state() | {"total": np.array(self._total)}
+        n = self.n_held
+        return super().state() | {"total": np.array(self._total), "q": self._q[:n, :n].copy()}
 
     def shapes(self, n: int, held: int) -> dict[str, tuple[type, tuple[int, ...]]]:
-        return super().shapes(n, held) | {"total": (np.float64, ())}
+        return super().shapes(n, held) | {"total": (np.float64, ()), "q": (np.float64, (held, held))}
 
     def restore(self, state: State, reservoir: Reservoir, exemplars: np.ndarray) -> None:
         super().restore(state, reservoir, exemplars)
         self._n, self._total = reservoir.count, float(state["total"])
+        self._q[: self.n_held, : self.n_held] = state["q"]
         self._w[: self._n] = self.scaled(reservoir.rows[: self._n])

@@ -53,7 +53,8 @@ def gaussian_process(args: argparse.Namespace) -> Iterator[Row]:
                 yield _random(hyper, given, test, k, seed)
             if _wanted(args, "entropy"):
                 yield _active_set("entropy", hyper, given, test, k, 2, seed)
-            for validation in VALIDATIONS if _wanted(args, "variance") else ():
+        for validation in VALIDATIONS if _wanted(args, "variance") else ():
+            for k in SIZES:
                 yield _active_set("variance", hyper, given, test, k, validation, seed)
 
 
