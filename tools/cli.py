@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check-config": ("check_config", "list every fault of a config, then its memory by stage"),
     "warm-up": ("warm_up", "compile every kernel into the cache, in a process that ends"),
     "faults": ("faults", "run every odd, damaged and hostile input through the source code, in processes of their own"),
+    "thin-page": ("thin_page", "write the page for people who build the other end of a thin link"),
     "wire-page": ("wire_page", "write the page for people who build a ground station in another language"),
     "evaluate novelty": ("evaluate", "score a clip or a folder of clips against ground truth, beside baselines"),
     "bench features": ("bench_features", "dense SIFT and HOG against OpenCV's"),
@@ -49,6 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "experiment exemplars-scale": ("experiment_exemplars", "1.5 million vectors that nobody holds"),
     "experiment exemplars-gp": ("experiment_exemplars", "Gaussian-process active sets on KIN40K"),
     "experiment exemplars-frames": ("experiment_exemplars", "do few frames cover what happened in the clips?"),
+    "experiment encoders": ("experiment_encoders", "encoders fitted on one scene and used on another"),
     "experiment novelty-digits": ("experiment_novelty", "unseen classes and midpoints, by density"),
 }
 
