@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import msgspec
+import threadpoolctl
 
 from stillwatch.agent import checkpoint
 from stillwatch.agent.capture import FrameMaker
@@ -132,6 +133,10 @@ class Replay:
 
     def steps(self) -> Iterator[Step]:
         """Run the recording frame by frame; `result` is complete when the iterator ends."""
+        with threadpoolctl.threadpool_limits(limits=1):  # as live: BLAS sums differ between one thread and two
+            yield from self._steps()
+
+    def _steps(self) -> Iterator[Step]:
         source = self._source
         source.open()
         maker = FrameMaker(self.config.source, self.clock, False, 0, None)

@@ -109,7 +109,7 @@ class RecordingSource:
         try:
             for record, body in self._records:
                 hole, self._next_record = record.sequence > self._next_record, record.sequence + 1
-                if self._decoder is not None and (self._lost_packets() or hole):
+                if self._lost_packets(hole) and self._decoder is not None:
                     self._open_decoder(msgspec.structs.replace(self._decoder.stream, continues=True))
                 if not isinstance(body, r.FrameRecord):
                     self._note(record, body)
@@ -168,9 +168,14 @@ class RecordingSource:
         except (av.error.FFmpegError, ValueError) as error:
             raise SourceError(f"{self.path}: no decoder for {stream.codec}: {error}", partial=True) from None
 
-    def _lost_packets(self) -> bool:
-        """Tell whether damage since the last call may have cost packets: then decoding goes on at a key frame."""
+    def _lost_packets(self, hole: bool) -> bool:
+        """Tell whether damage since the last call may have cost packets: then decoding goes on at a key frame.
+
+        `hole` says that record numbers are missing; without damage that explains it, whole files are.
+        """
         new, self._damage_seen = self.damage[self._damage_seen :], len(self.damage)
+        if hole and not new:
+            return True
         harmless = {r.KIND_OF[body] for body in (r.FrameRecord, r.Decision, r.Activation, r.Checkpoint, r.Drop)}
         return any(item.kind not in harmless | {KIND_MESSAGE} for item in new)
 

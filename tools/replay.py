@@ -10,7 +10,6 @@ import sys
 import time
 
 import cv2
-import threadpoolctl
 
 from stillwatch.agent.config import Config
 from stillwatch.agent.config_reader import config_hash, config_toml, load_config
@@ -46,12 +45,11 @@ def main(args: argparse.Namespace) -> int:
     out = _folder(path, args, config)
     sink = _FolderSink(out)
     load_all()
-    with threadpoolctl.threadpool_limits(limits=1):
-        cv2.setNumThreads(1)
-        replay = Replay(path, sink, config=config, first=args.first, last=args.last)
-        sink.begin(replay)
-        line = ProgressLine(enabled=sys.stderr.isatty() and not args.json)
-        seconds, played_s = _play(replay, path, speed, line, min(args.last, 2**62))
+    cv2.setNumThreads(1)
+    replay = Replay(path, sink, config=config, first=args.first, last=args.last)
+    sink.begin(replay)
+    line = ProgressLine(enabled=sys.stderr.isatty() and not args.json)
+    seconds, played_s = _play(replay, path, speed, line, args.last)
     result = replay.result
     sink.finish(replay)
     rate = played_s / seconds if seconds > 0 else 0.0
