@@ -42,6 +42,7 @@ from stillwatch.transport.thumbnails import HEADER_BYTES, decode_thumbnail
 _MODELS_EVERY_S = 10.0
 _WAIT_S = 0.2
 _COMPONENTS = 256
+_PASSED_PACKETS = 4  # in a row: repeats of what was under way when a vehicle restarted are fewer and come between
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,6 +89,7 @@ class ThinStation:
         now_ns = self._clock.monotonic_ns()
         self.receiver = ThinReceiver(find_preset(preset).down, codec, self._log, now_ns=now_ns)
         self._mirrors = {channel: ModelMirror() for channel in MODEL_CHANNELS.values()}
+        self._passed: dict[int, list[bytes]] = {channel: [] for channel in self._mirrors}
         self._parts: dict[tuple[int, int], dict[int, bytes]] = {}
         self._changed: set[int] = set()
         self._saved_ns = now_ns
@@ -120,15 +122,30 @@ class ThinStation:
                 if is_complete:
                     self._tell("thumbnail", f"thumbnail {path}, {len(code)} bytes", {"file": str(path)})
             case PacketArrived(_, channel, data) if channel in self._mirrors:
-                try:
-                    self._mirrors[channel].take_packet(data)
-                except DecodeError as error:
-                    self._tell("refused", f"model packet refused: {error}", {"reason": str(error)})
-                self._changed.add(channel)
+                self._take_packet(channel, data)
             case HeartbeatArrived(_, beat):
                 self._tell("heartbeat", _beat_line(beat), dataclasses.asdict(beat))
             case ComponentArrived(_, part):
                 self._take_component(part)
+
+    def _take_packet(self, channel: int, data: bytes) -> None:
+        """Mirror a packet. A mirror passes over packets of an earlier start; many in a row are those of a later one."""
+        mirror, passed = self._mirrors[channel], self._passed[channel]
+        before = mirror.packets
+        try:
+            mirror.take_packet(data)
+            if mirror.packets > before:
+                passed.clear()
+                self._changed.add(channel)
+                return
+            passed.append(data)
+            if len(passed) > _PASSED_PACKETS:
+                self._mirrors[channel] = ModelMirror()
+                for packet in passed:
+                    self._mirrors[channel].take_packet(packet)
+                passed.clear()
+        except DecodeError as error:
+            self._tell("refused", f"model packet refused: {error}", {"reason": str(error)})
 
     def _take_component(self, part: ComponentPart) -> None:
         """Tell what all stages so far say of a component; a few hundred components are remembered."""

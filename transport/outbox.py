@@ -77,7 +77,7 @@ class Outbox:
     continued : bool
         There was an outbox in the folder before.
     generation : int
-        Rises with each start on the same folder.
+        Rises with each start on the same folder, from anywhere.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Outbox:
         if not self._reserve():
             self._incarnation = N_DURABLE + int.from_bytes(os.urandom(2), "big") % N_DURABLE
             self._next, self._reserved = 0, MAX_DELIVERY
-        self.generation = self._next // _BLOCK
+        self.generation = self._incarnation + self._next // _BLOCK
 
     def put(self, payload: bytes) -> Number:
         """Store a payload and return its number once it is on the disk.

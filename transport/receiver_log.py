@@ -1,14 +1,14 @@
 """The ground's log of alerts: each one exactly once, whatever the link repeats and whenever either side is killed.
 
-Used by transport/thin_link.py, by one thread. An alert is on the disk before it is acknowledged, and its number is
-looked up before it is written.
+Used by transport/thin_link.py, by one thread. An alert is on the disk before it is acknowledged, and it is looked up
+by number and content before it is written.
 """
 
-import bisect
 import logging
 import pathlib
-import struct
 from collections.abc import Iterator
+
+import google_crc32c
 
 from stillwatch.transport.errors import LogError
 from stillwatch.transport.outbox import Number
@@ -18,112 +18,99 @@ from stillwatch.transport.thin import ALERT_BYTES, ThinAlert, decode_alert_recor
 
 logger = logging.getLogger(__name__)
 
-KIND_ALERT, KIND_RANGES = 16, 17
+KIND_ALERT = 16
+REMEMBERED = 65_536  # far more than any vehicle has waiting at once: older ones are not repeated any more
 _NAME = "received"
-_RANGE = struct.Struct("<BHII")
+_FILE_BYTES = 8_000_000  # over 100,000 alerts, so that the last two files hold all that is to be remembered
+_RECENT_NS = 3600 * 1_000_000_000
 _FOREVER_S = 1e9
-
-
-class NumberSet:
-    """A set of integers kept as sorted, separate, inclusive ranges: holes cost memory, numbers do not."""
-
-    def __init__(self) -> None:
-        self.ranges: list[tuple[int, int]] = []
-
-    def add(self, low: int, high: int | None = None) -> None:
-        """Add all of low to high, or one number."""
-        high = low if high is None else high
-        first = bisect.bisect_left(self.ranges, low - 1, key=lambda pair: pair[1])
-        last = bisect.bisect_right(self.ranges, high + 1, key=lambda pair: pair[0])
-        if first < last:
-            low, high = min(low, self.ranges[first][0]), max(high, self.ranges[last - 1][1])
-        self.ranges[first:last] = [(low, high)]
-
-    def __contains__(self, number: int) -> bool:
-        i = bisect.bisect_right(self.ranges, number, key=lambda pair: pair[0]) - 1
-        return i >= 0 and number <= self.ranges[i][1]
+_Key = tuple[int, int, int]
 
 
 class ReceiverLog:
-    """Alerts of any number of agents in one folder, and the numbers that are there.
+    """Alerts of any number of agents in one folder, and which ones are there.
 
     Attributes
     ----------
     duplicates : int
         Alerts that came again and were not written again.
+    renumbered : int
+        Alerts under a number that another alert had: a vehicle whose outbox was made anew. They are written.
     continued : bool
         There was a log in the folder before.
-    state : str
-        The record log's state; while it is not "ok" nothing is taken, so the vehicles keep what they have.
     """
 
-    def __init__(self, folder: pathlib.Path | str, *, clock: Clock, max_file_bytes: int = 4_000_000):
+    def __init__(self, folder: pathlib.Path | str, *, clock: Clock):
         self.folder = pathlib.Path(folder)
-        self.duplicates = 0
+        self.duplicates = self.renumbered = 0
         self.continued = bool(log_files(self.folder, _NAME))
-        self._known: dict[tuple[int, int], NumberSet] = {}
-        self._read_from(_last_file_sequence(self.folder))
+        self._clock = clock
+        self._known: dict[_Key, tuple[int, int]] = {}  # CRC of the record, UTC ns of its arrival; oldest first
+        self._read()
         self._is_in_doubt = False
         self._writer = RecordWriter(
-            self.folder, _NAME, clock=clock, max_file_bytes=max_file_bytes, max_file_s=_FOREVER_S, sync_every_s=0.0,
-            preamble=self._preamble, on_state=_log_state,
+            self.folder, _NAME, clock=clock, max_file_bytes=_FILE_BYTES, max_file_s=_FOREVER_S, sync_every_s=0.0,
+            on_state=_log_state,
         )  # fmt: skip
 
     @property
     def state(self) -> str:
-        """The record log's state."""
+        """The record log's state; while it is not "ok" nothing is taken, so the vehicles keep what they have."""
         return self._writer.state
 
-    def has(self, agent: int, number: Number) -> bool:
-        """Tell whether this alert is in the log."""
-        known = self._known.get((agent, number.incarnation))
-        return known is not None and number.delivery in known
+    def arrived_lately(self, agent: int, number: Number) -> bool:
+        """Tell whether an alert of this number was written within the last hour."""
+        known = self._known.get((agent, *number))
+        return known is not None and abs(self._clock.wall_ns() - known[1]) < _RECENT_NS
 
     def append(self, agent: int, alert: ThinAlert) -> bool | None:
         """Write an alert and return True; False if it was there already, None if the disk did not take it."""
         if self._is_in_doubt:
             # A write whose sync failed may be on the disk all the same: look before the alert is written again.
             try:
-                self._read_from(_last_file_sequence(self.folder))
+                self._read()
             except LogError:
                 return None
-        number = Number(alert.incarnation, alert.delivery)
-        if self.has(agent, number):
-            self.duplicates += 1
-            return False
-        if self._writer.append(KIND_ALERT, bytes([agent]) + encode_record(alert)) < 0:
+        record = encode_record(alert)
+        key = (agent, alert.incarnation, alert.delivery)
+        known = self._known.get(key)
+        if known is not None:
+            if known[0] == google_crc32c.value(record):
+                self.duplicates += 1
+                self._known[key] = (known[0], self._clock.wall_ns())
+                return False
+            self.renumbered += 1
+        arrival_ns = self._clock.wall_ns()
+        if self._writer.append(KIND_ALERT, bytes([agent]) + record, arrival_ns) < 0:
             self._is_in_doubt = True
             return None
         self._is_in_doubt = False
-        self._note(agent, number)
+        self._note(agent, record, arrival_ns)
         return True
 
     def close(self) -> None:
         """Flush and close."""
         self._writer.close()
 
-    def _note(self, agent: int, number: Number) -> None:
-        self._known.setdefault((agent, number.incarnation), NumberSet()).add(number.delivery)
+    def _note(self, agent: int, record: bytes, arrival_ns: int) -> None:
+        alert = decode_alert_record(record)
+        key = (agent, alert.incarnation, alert.delivery)
+        self._known.pop(key, None)
+        self._known[key] = (google_crc32c.value(record), arrival_ns)
+        if len(self._known) > REMEMBERED:
+            del self._known[next(iter(self._known))]
 
-    def _read_from(self, sequence: int) -> None:
-        """Learn what is there from this record on; each file begins with all that was known before it."""
-        if not log_files(self.folder, _NAME):
+    def _read(self) -> None:
+        """Learn what the last two files hold."""
+        files = log_files(self.folder, _NAME)
+        if not files:
             return
-        for record in read_records(self.folder, name=_NAME, from_sequence=sequence):
-            if record.kind == KIND_RANGES:
-                for agent, incarnation, low, high in _RANGE.iter_unpack(record.body):
-                    self._known.setdefault((agent, incarnation), NumberSet()).add(low, high)
-            elif record.kind == KIND_ALERT and len(record.body) == ALERT_BYTES + 1:
-                alert = decode_alert_record(record.body[1:])
-                self._note(record.body[0], Number(alert.incarnation, alert.delivery))
-
-    def _preamble(self) -> list[tuple[int, bytes]]:
-        rows = [
-            _RANGE.pack(agent, incarnation, low, high)
-            for (agent, incarnation), known in self._known.items()
-            for low, high in known.ranges
-        ]
-        return [(KIND_RANGES, b"".join(rows))]
+        try:
+            for record in read_records(self.folder, name=_NAME, from_sequence=files[-2:][0][0]):
+                if record.kind == KIND_ALERT and len(record.body) == ALERT_BYTES + 1:
+                    self._note(record.body[0], record.body[1:], record.t_ns)
+        except LogError as error:
+            raise LogError(f"the received alerts cannot be read, so doubles could not be told: {error}") from error
 
 
 def read_received(folder: pathlib.Path | str) -> Iterator[tuple[int, int, ThinAlert]]:
@@ -131,18 +118,6 @@ def read_received(folder: pathlib.Path | str) -> Iterator[tuple[int, int, ThinAl
     for record in read_records(folder, name=_NAME):
         if record.kind == KIND_ALERT and len(record.body) == ALERT_BYTES + 1:
             yield record.body[0], record.t_ns, decode_alert_record(record.body[1:])
-
-
-def _last_file_sequence(folder: pathlib.Path) -> int:
-    """Return where the newest file that has its preamble begins; 0 reads all."""
-    for sequence, path in reversed(log_files(folder, _NAME)):
-        try:
-            first = next(read_records(path), None)
-        except LogError as error:
-            raise LogError(f"the received alerts cannot be read, so doubles could not be told: {error}") from error
-        if first is not None and first.kind == KIND_RANGES:
-            return sequence
-    return 0
 
 
 def _log_state(state: str, message: str) -> None:

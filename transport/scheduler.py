@@ -50,6 +50,7 @@ class ClassRule:
 
 RULES = {
     "alert": ClassRule(100.0, max_queue=4096, repeat_slots=1, is_urgent=True),
+    "request": ClassRule(80.0, ttl_s=1800.0, max_queue=8, repeat_slots=4),
     "ack": ClassRule(50.0, ttl_s=120.0, max_queue=64, newest_first=True, repeat_slots=0),
     "model": ClassRule(10.0, ttl_s=3600.0, max_queue=2000),
     "component": ClassRule(10.0, ttl_s=3600.0, max_queue=200),

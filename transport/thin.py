@@ -43,6 +43,7 @@ MAX_STREAM_BYTES = (1 << 13) - 1
 N_STREAMS = 1 << 11
 N_PACKETS = 1 << 12
 MAX_DATA_BYTES = 255
+NO_REQUEST = 15
 MODEL_CHANNELS = {"patches": 0, "scenes": 1}  # of packets; 2 to 7 are free
 
 _TICK_NS = 1_000_000_000 // 32
@@ -101,12 +102,14 @@ class Fragment:
 class Packet:
     """Opaque bytes that are useful alone, as the model mirror's packets are; number modulo N_PACKETS.
 
-    `channel` (0-7) tells apart what runs beside each other: 0 the patch mixture, 1 the scene mixture.
+    `channel` (0-7) tells apart what runs beside each other: 0 the patch mixture, 1 the scene mixture. `answers` is 0
+    while nothing of the channel was acknowledged, then NO_REQUEST, or the last ModelRequest that was followed.
     """
 
     number: int
     data: bytes
     channel: int = 0
+    answers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,14 @@ class ComponentAck:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """The ground has no copy of a channel's model: it is to be sent from nothing. `request` is 1 to 14."""
+
+    channel: int
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
 class ThinHeartbeat:
     """How the agent is, when there is nothing else to say."""
 
@@ -171,7 +182,10 @@ class ThinHeartbeat:
     depth_m: float = math.nan
 
 
-Record = ThinAlert | Fragment | Packet | ComponentPart | AlertAck | StreamAck | PacketAck | ComponentAck | ThinHeartbeat
+Record = (
+    ThinAlert | Fragment | Packet | ComponentPart | AlertAck | StreamAck | PacketAck | ComponentAck | ModelRequest
+    | ThinHeartbeat
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +261,12 @@ def encode_record(record: Record, *, rest: bool = False) -> bytes:
             return pack(RecordType.PACKET_ACK, (newest, earlier))
         case ComponentAck(component, revision, stages):
             return pack(RecordType.COMPONENT_ACK, (revision, component, stages))
+        case ModelRequest(channel, request):
+            return pack(RecordType.MODEL_REQUEST, (channel, request))
         case Fragment(stream, offset, data, is_last):
             head = pack(RecordType.FRAGMENT, (rest, is_last, stream, offset))
-        case Packet(number, data, channel):
-            head = pack(RecordType.PACKET, (rest, channel, number))
+        case Packet(number, data, channel, answers):
+            head = pack(RecordType.PACKET, (rest, channel, answers, number))
         case ComponentPart(component, revision, stage, data):
             head = pack(RecordType.COMPONENT, (rest, stage, revision, component))
         case _:
@@ -353,6 +369,8 @@ def _decode_fixed(kind: RecordType, data: bytes) -> Record:
             return AlertAck(*unpack(kind, data))
         case RecordType.PACKET_ACK:
             return PacketAck(*unpack(kind, data))
+        case RecordType.MODEL_REQUEST:
+            return ModelRequest(*unpack(kind, data))
         case RecordType.COMPONENT_ACK:
             revision, component, stages = unpack(kind, data)
             return ComponentAck(component, revision, stages)
@@ -373,8 +391,8 @@ def _decode_sized(kind: RecordType, data: bytes, position: int) -> tuple[Record,
     if len(body) != end - start or not 1 <= len(body) <= MAX_DATA_BYTES:
         raise DecodeError(f"record of {end - start} bytes in a frame with {len(body)} left, limit {MAX_DATA_BYTES}")
     if kind is RecordType.PACKET:
-        _, channel, number = values
-        return Packet(number, body, channel), end
+        _, channel, answers, number = values
+        return Packet(number, body, channel, answers), end
     if kind is RecordType.COMPONENT:
         _, stage, revision, component = values
         return ComponentPart(component, revision, stage, body), end

@@ -44,6 +44,7 @@ class RecordType(enum.IntEnum):
     PACKET_ACK = 7
     HEARTBEAT = 8
     COMPONENT_ACK = 9
+    MODEL_REQUEST = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ LAYOUT: dict[RecordType, tuple[Field, ...]] = {
     RecordType.PACKET: (
         _REST,
         Field("channel", 3, "0: model of patches, 1: model of scenes"),
-        Field(RESERVED, 4, "zero"),
+        Field("answers", 4, "0: nothing was acknowledged since the start, so nothing is missed; 15: no request yet; "
+              "else the last request that was followed"),
         Field("number", 12, "of the packet, comes round"),
     ),
     RecordType.ALERT_ACK: (
@@ -138,6 +140,11 @@ LAYOUT: dict[RecordType, tuple[Field, ...]] = {
         Field("revision", 4, "as in the component"),
         Field("component", 16, "as in the component"),
         Field("stages", 8, "bit k (of value 2^k): stage k arrived"),
+    ),
+    RecordType.MODEL_REQUEST: (
+        Field("channel", 3, "as in the packet"),
+        Field(RESERVED, 1, "zero"),
+        Field("request", 4, "1 to 14, another one than the packets answer: begin the model from nothing"),
     ),
 }  # fmt: skip
 TYPE_BITS = 4

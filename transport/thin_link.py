@@ -5,14 +5,10 @@ the caller; frames go to and come from a modem (transport/thin_port.py). Nothing
 """
 
 import itertools
-import math
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
-from stillwatch.transport import messages
 from stillwatch.transport.errors import DecodeError, LogError
 from stillwatch.transport.fragments import Reassembler, acknowledged, split
 from stillwatch.transport.outbox import Number, Outbox
@@ -24,10 +20,12 @@ from stillwatch.transport.thin import (
     MAX_DATA_BYTES,
     N_PACKETS,
     N_STREAMS,
+    NO_REQUEST,
     AlertAck,
     ComponentAck,
     ComponentPart,
     Fragment,
+    ModelRequest,
     Packet,
     PacketAck,
     StreamAck,
@@ -40,7 +38,7 @@ from stillwatch.transport.thin import (
     number_alert,
     strip_alert,
 )
-from stillwatch.transport.thin_layout import KINDS, RecordType
+from stillwatch.transport.thin_layout import RecordType
 
 _QUEUED_ALERTS = 256  # as many of the outbox's are in the scheduler at once
 _SETTLE_NS = 5_000_000_000
@@ -49,26 +47,6 @@ _FOLLOWING = 16
 _RECENT = 64  # few, as the numbers of an earlier process must not acknowledge those of this one
 _WHOLE_FRAME_BYTES = 64  # up to here a packet or fragment fills its frame alone: a length byte would be waste
 _ABOUT = 5  # bytes before a thumbnail's code: which alert it belongs to
-_KIND_NAMES = {"novelty": "novel"}
-
-
-def alert_from_message(message: messages.Alert) -> ThinAlert:
-    """Return what 32 bytes can say of an alert of the live plane. Kinds that have no number become "other"."""
-    nav = message.nav or messages.Position()
-    kind = _KIND_NAMES.get(message.alert_kind, message.alert_kind)
-    return ThinAlert(
-        event=message.id,
-        kind=kind if kind in KINDS else "other",
-        wall_ns=message.wall_ns,
-        life=message.phase,
-        severity=round(message.severity * 7),
-        rarity=_or_nan(message.rarity),
-        box=_box(message),
-        latitude=_or_nan(nav.latitude),
-        longitude=_or_nan(nav.longitude),
-        depth_m=_or_nan(nav.depth_m),
-        altitude_m=_or_nan(nav.altitude_m),
-    )
 
 
 class PacketSource(Protocol):
@@ -79,6 +57,8 @@ class PacketSource(Protocol):
     def acknowledge(self, number: int) -> None: ...
 
     def lose(self, number: int) -> None: ...
+
+    def refresh(self) -> None: ...
 
 
 class ThinSender:
@@ -120,7 +100,8 @@ class ThinSender:
         self._stream = outbox.generation * 64 % N_STREAMS
         self._packet = outbox.generation * 256 % N_PACKETS
         self._sources: dict[int, PacketSource] = {}
-        self._packets: dict[int, tuple[PacketSource, int]] = {}
+        self._packets: dict[int, tuple[int, int]] = {}  # channel and the source's number, by ours
+        self._answers: dict[int, int] = {}
         per_frame = 1 if self._is_whole else max(self._room // (self.packet_bytes + 4), 1)
         self._packets_ahead = _SLOTS_AHEAD * budget.frames_per_slot * per_frame
 
@@ -169,7 +150,8 @@ class ThinSender:
     def mirror(self, channel: int, source: PacketSource) -> None:
         """Keep a model mirrored: `poll` takes packets as there is room, newest word first, and reports their fate.
 
-        `channel` is 0 for the patch mixture, 1 for the scene mixture; another source takes a former one's place.
+        `channel` is 0 for the patch mixture, 1 for the scene mixture; a channel has one source for its life. A ground
+        station that has no copy asks for one, and the source's `refresh` begins it anew.
         """
         self._sources[channel] = source
 
@@ -209,6 +191,8 @@ class ThinSender:
                     self._on_stream_ack(record)
                 case PacketAck():
                     self._on_packet_ack(record)
+                case ModelRequest(channel, request):
+                    self._on_model_request(channel, request)
                 case ComponentAck(component, revision, stages):
                     keys = [(component, revision, stage) for stage in range(8) if stages >> stage & 1]
                     self.counters["acknowledged.component"] += self.scheduler.acknowledge("component", keys)
@@ -241,16 +225,17 @@ class ThinSender:
             if packet is None:
                 continue
             number, data = packet
-            self._offer("model", self._packet, Packet(self._packet, data, channel), 1.0, now_ns)
-            self._packets[self._packet] = (source, number)
+            record = Packet(self._packet, data, channel, self._answers.get(channel, 0))
+            self._offer("model", self._packet, record, 1.0, now_ns)
+            self._packets[self._packet] = (channel, number)
             self._packet = (self._packet + 1) % N_PACKETS
             sources.append((channel, source))
 
     def _on_drop(self, kind: str, key: object) -> None:
         """Tell a model mirror that a packet was given up."""
         if kind == "model" and isinstance(key, int) and key in self._packets:
-            source, number = self._packets.pop(key)
-            source.lose(number)
+            channel, number = self._packets.pop(key)
+            self._sources[channel].lose(number)
 
     def _on_alert_ack(self, ack: AlertAck) -> None:
         offsets = [0] + [1 + k for k in range(_FOLLOWING) if ack.following >> k & 1]
@@ -269,8 +254,21 @@ class ThinSender:
         for number in [(ack.newest - offset) % N_PACKETS for offset in offsets]:
             if self.scheduler.acknowledge("model", [number]):
                 self.counters["acknowledged.model"] += 1
-                source, its_number = self._packets.pop(number)
-                source.acknowledge(its_number)
+                channel, its_number = self._packets.pop(number)
+                self._answers.setdefault(channel, NO_REQUEST)
+                self._sources[channel].acknowledge(its_number)
+
+    def _on_model_request(self, channel: int, request: int) -> None:
+        """Begin a model from nothing, once for each request however often it comes."""
+        if channel not in self._sources or self._answers.get(channel) == request:
+            return
+        self._answers[channel] = request
+        mine = [number for number, (its_channel, _) in self._packets.items() if its_channel == channel]
+        self.scheduler.acknowledge("model", mine)
+        for number in mine:
+            del self._packets[number]
+        self._sources[channel].refresh()
+        self.counters["model_requests"] += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +345,7 @@ class ThinReceiver:
         self._streams = Reassembler()
         self._packets: OrderedDict[int, bytes] = OrderedDict()
         self._parts: OrderedDict[tuple[int, int, int], bytes] = OrderedDict()
+        self._requests: dict[int, int] = {}  # by channel: the request not yet answered, 0 once it is
 
     def feed(self, frame: bytes, now_ns: int) -> list[Arrival]:
         """Take a frame from the vehicle; return what is new. Alerts among it are on the ground's disk already."""
@@ -386,17 +385,19 @@ class ThinReceiver:
         return AlertArrived(self._codec.agent, alert) if is_new else None
 
     def _acknowledge_alert(self, number: Number, now_ns: int) -> None:
-        """Queue an acknowledgement that also repeats what is known of the numbers around this one."""
-        near = range(max(number.delivery - _FOLLOWING, 0), number.delivery + 1)
-        base = next(n for n in near if self._log.has(self._codec.agent, Number(number.incarnation, n)))
+        """Queue an acknowledgement that also repeats what lately arrived of the numbers around this one."""
+        agent, incarnation = self._codec.agent, number.incarnation
+        near = range(max(number.delivery - _FOLLOWING, 0), number.delivery)
+        lately = [n for n in near if self._log.arrived_lately(agent, Number(incarnation, n))]
+        base = min(lately, default=number.delivery)
         following = sum(
             1 << k
             for k in range(_FOLLOWING)
-            if self._log.has(self._codec.agent, Number(number.incarnation, base + 1 + k))
+            if base + 1 + k == number.delivery or self._log.arrived_lately(agent, Number(incarnation, base + 1 + k))
         )
-        record = encode_record(AlertAck(number.incarnation, base, following))
+        record = encode_record(AlertAck(incarnation, base, following))
         # Numbers that share a block share an acknowledgement, so that a burst does not fill the way back.
-        key = ("alert", number.incarnation, base // (_FOLLOWING + 1))
+        key = ("alert", incarnation, base // (_FOLLOWING + 1))
         self.scheduler.offer(Item("ack", key, record, value=4.0), now_ns)
 
     def _on_fragment(self, fragment: Fragment, now_ns: int) -> Arrival | None:
@@ -419,10 +420,23 @@ class ThinReceiver:
         if len(self._packets) > _RECENT:
             self._packets.popitem(last=False)
         self.counters["packet" if is_new else "duplicate.packet"] += 1
+        self._ask_for_model(packet, now_ns)
         earlier = sum(1 << k for k in range(_FOLLOWING) if (packet.number - 1 - k) % N_PACKETS in self._packets)
         record = encode_record(PacketAck(packet.number, earlier))
         self.scheduler.offer(Item("ack", ("packet", packet.number // _FOLLOWING), record, value=2.0), now_ns)
         return PacketArrived(self._codec.agent, packet.channel, packet.data) if is_new else None
+
+    def _ask_for_model(self, packet: Packet, now_ns: int) -> None:
+        """Ask for the whole model where the first packet since our start says that we missed something."""
+        channel, answers = packet.channel, packet.answers
+        if channel not in self._requests:
+            self._requests[channel] = 0 if answers == 0 else answers % (NO_REQUEST - 1) + 1
+            if answers:
+                record = encode_record(ModelRequest(channel, self._requests[channel]))
+                self.scheduler.offer(Item("request", channel, record), now_ns)
+        elif self._requests[channel] and self._requests[channel] == answers:
+            self._requests[channel] = 0
+            self.scheduler.acknowledge("request", [channel])
 
     def _on_part(self, part: ComponentPart, now_ns: int) -> Arrival | None:
         key = (part.component, part.revision, part.stage)
@@ -445,22 +459,3 @@ def _decode(codec: ThinCodec, frame: bytes, *, from_ground: bool) -> ThinFrame |
     except DecodeError:
         return None
     return heard if heard.agent == codec.agent and heard.from_ground == from_ground else None
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else float(value)
-
-
-def _box(message: messages.Alert) -> tuple[float, float, float, float] | None:
-    """Return centre and size: the box around the peak, or around all boxes, or the peak alone."""
-    boxes = message.boxes
-    if boxes is None or not len(boxes):
-        return None if message.x is None or message.y is None else (message.x, message.y, 0.0, 0.0)
-    inside = boxes
-    if message.x is not None and message.y is not None:
-        x, y = message.x, message.y
-        holds = (boxes[:, 0] <= x) & (x <= boxes[:, 2]) & (boxes[:, 1] <= y) & (y <= boxes[:, 3])
-        inside = boxes[holds] if holds.any() else boxes
-    x0, y0 = np.min(inside[:, :2], axis=0)
-    x1, y1 = np.max(inside[:, 2:], axis=0)
-    return float(x0 + x1) / 2, float(y0 + y1) / 2, float(x1 - x0), float(y1 - y0)

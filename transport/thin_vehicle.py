@@ -5,6 +5,7 @@ never wait for the modem nor raise for what it says.
 """
 
 import dataclasses
+import math
 import pathlib
 from typing import Protocol
 
@@ -17,14 +18,34 @@ from stillwatch.transport.outbox import Outbox
 from stillwatch.transport.presets import find_preset
 from stillwatch.transport.record_log import Clock
 from stillwatch.transport.scheduler import RULES
-from stillwatch.transport.thin import MODEL_CHANNELS, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin import MODEL_CHANNELS, ThinAlert, ThinCodec, ThinHeartbeat
 from stillwatch.transport.thin_component import MAX_DIMS, encode_component
-from stillwatch.transport.thin_layout import STATES
-from stillwatch.transport.thin_link import ThinSender, alert_from_message
+from stillwatch.transport.thin_layout import KINDS, STATES
+from stillwatch.transport.thin_link import ThinSender
 from stillwatch.transport.thin_port import ThinPort, parse_endpoint, read_link_key
 from stillwatch.transport.thumbnails import recode_thumbnail
 
 _EVENTS_REMEMBERED = 256
+_KIND_NAMES = {"novelty": "novel"}
+
+
+def alert_from_message(message: messages.Alert) -> ThinAlert:
+    """Return what 32 bytes can say of an alert of the live plane. Kinds that have no number become "other"."""
+    nav = message.nav or messages.Position()
+    kind = _KIND_NAMES.get(message.alert_kind, message.alert_kind)
+    return ThinAlert(
+        event=message.id,
+        kind=kind if kind in KINDS else "other",
+        wall_ns=message.wall_ns,
+        life=message.phase,
+        severity=round(message.severity * 7),
+        rarity=_or_nan(message.rarity),
+        box=_box(message),
+        latitude=_or_nan(nav.latitude),
+        longitude=_or_nan(nav.longitude),
+        depth_m=_or_nan(nav.depth_m),
+        altitude_m=_or_nan(nav.altitude_m),
+    )
 
 
 class LinkSettings(Protocol):
@@ -181,3 +202,22 @@ def _variances(model: messages.Model, k: int) -> np.ndarray:
     assert model.covariances is not None, "a Model message has exactly one of both"
     diagonal = np.cumsum(np.arange(1, model.n_dims + 1)) - 1  # of a lower triangle, row by row
     return np.asarray(model.covariances[k][diagonal], np.float64)
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _box(message: messages.Alert) -> tuple[float, float, float, float] | None:
+    """Return centre and size: the box around the peak, or around all boxes, or the peak alone."""
+    boxes = message.boxes
+    if boxes is None or not len(boxes):
+        return None if message.x is None or message.y is None else (message.x, message.y, 0.0, 0.0)
+    inside = boxes
+    if message.x is not None and message.y is not None:
+        x, y = message.x, message.y
+        holds = (boxes[:, 0] <= x) & (x <= boxes[:, 2]) & (boxes[:, 1] <= y) & (y <= boxes[:, 3])
+        inside = boxes[holds] if holds.any() else boxes
+    x0, y0 = np.min(inside[:, :2], axis=0)
+    x1, y1 = np.max(inside[:, 2:], axis=0)
+    return float(x0 + x1) / 2, float(y0 + y1) / 2, float(x1 - x0), float(y1 - y0)

@@ -10,9 +10,9 @@ from stillwatch.transport.mirror_ground import ModelMirror
 from stillwatch.transport.mirror_model import posterior_gaussians, summary_of
 from stillwatch.transport.mirror_values import divergence
 from stillwatch.transport.presets import PRESETS
-from stillwatch.transport.receiver_log import read_received
+from stillwatch.transport.receiver_log import ReceiverLog, read_received
 from stillwatch.transport.thin import ThinAlert
-from stillwatch.transport.thin_link import AlertArrived, PacketArrived, ThumbnailArrived
+from stillwatch.transport.thin_link import AlertArrived, PacketArrived, ThinReceiver, ThumbnailArrived
 from stillwatch.transport.thumbnails import encode_thumbnail
 
 ACOUSTIC = ["micromodem-0", "micromodem-1", "micromodem-3", "micromodem-5"]
@@ -73,6 +73,31 @@ def test_the_grounds_model_equals_the_vehicles_after_catch_up(tmp_path, preset):
     known = posterior_gaussians(ours)
     for k, target in enumerate(posterior_gaussians(theirs)):
         assert divergence(target, known[order[k]]) < 0.01
+
+
+@pytest.mark.slow
+def test_a_ground_station_that_lost_everything_gets_the_model_again(tmp_path):
+    world = World(tmp_path, PRESETS["micromodem-1"], BAD_LINK, seed=6)
+    encoder, model = ModelEncoder(incarnation=1), make_model(7)
+    encoder.update(model)
+    world.vehicle.mirror(0, encoder)
+    for _ in range(1800):
+        world.step()
+    now_ns = world.clock.monotonic_ns()
+    log = ReceiverLog(tmp_path / "another_disk", clock=world.clock)
+    world.ground = ThinReceiver(PRESETS["micromodem-1"].down, world.codec, log, now_ns=now_ns)
+    encoder.update(make_model(7, epoch=2, drift=0.2))
+    mirror = ModelMirror()
+    for _ in range(2 * 3600):
+        for item in world.step():
+            if isinstance(item, PacketArrived):
+                mirror.take_packet(item.data)
+    assert world.vehicle.counters["model_requests"] == 1
+    assert world.ground.scheduler.count("request") == 0
+    assert sorted(mirror.summary().ids) == list(range(12))
+    drifted = summary_of(make_model(7, epoch=2, drift=0.2))
+    found = mirror.summary()
+    assert np.abs(found.means[np.argsort(found.ids)] - drifted.means[np.argsort(drifted.ids)]).max() < 0.1
 
 
 def test_an_alert_is_in_the_next_slot_ahead_of_all_else(tmp_path):

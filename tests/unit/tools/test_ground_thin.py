@@ -14,8 +14,11 @@ from thin_world import make_model
 
 from stillwatch.agent.clock import RealClock
 from stillwatch.agent.config import LinkConfig
+from stillwatch.tools import ground_thin
 from stillwatch.transport import messages
+from stillwatch.transport.mirror import ModelEncoder
 from stillwatch.transport.receiver_log import read_received
+from stillwatch.transport.thin import ThinCodec
 from stillwatch.transport.thin_vehicle import VehicleLink
 
 RUN = (
@@ -67,3 +70,18 @@ def test_an_alert_its_thumbnail_and_the_model_end_in_the_folder(tmp_path):
     with np.load(tmp_path / "ground" / "model-patches.npz") as model:
         assert model["means"].shape == (12, 6)
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("incarnation", [1, 40])
+def test_a_vehicle_that_began_anew_is_mirrored_whatever_its_number(tmp_path, incarnation):
+    station = ground_thin.ThinStation(tmp_path, ThinCodec(1), "micromodem-0", as_json=True)
+    for number, seed in ((0, 5), (incarnation, 6)):
+        encoder = ModelEncoder(incarnation=number)
+        encoder.update(make_model(seed))
+        while (packet := encoder.next_packet(23)) is not None:
+            station._take_packet(0, packet[1])
+            encoder.acknowledge(packet[0])
+    found = station._mirrors[0].summary()
+    station.close()
+    assert found is not None
+    assert np.abs(found.means[np.argsort(found.ids)] - make_model(6).means).max() < 0.1

@@ -1,12 +1,12 @@
 """The ground's log: each alert once, known again after a restart, whatever was torn."""
 
+import dataclasses
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from stillwatch.agent.clock import VirtualClock
 from stillwatch.transport.outbox import Number
-from stillwatch.transport.receiver_log import NumberSet, ReceiverLog, read_received
+from stillwatch.transport.receiver_log import ReceiverLog, read_received
 from stillwatch.transport.record_format import log_files
 from stillwatch.transport.thin import ThinAlert
 
@@ -21,24 +21,6 @@ def deliveries(folder):
     return [found.delivery for _, _, found in read_received(folder)]
 
 
-@given(st.lists(st.integers(0, 60), max_size=80))
-def test_a_number_set_is_a_set_in_few_ranges(numbers):
-    found = NumberSet()
-    for number in numbers:
-        found.add(number)
-    assert [number in found for number in range(62)] == [number in set(numbers) for number in range(62)]
-    assert all(b[0] - a[1] > 1 for a, b in zip(found.ranges, found.ranges[1:], strict=False))
-
-
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 8)), max_size=20))
-def test_ranges_are_added_whole(pairs):
-    found = NumberSet()
-    for low, length in pairs:
-        found.add(low, low + length)
-    expected = {number for low, length in pairs for number in range(low, low + length + 1)}
-    assert {number for number in range(60) if number in found} == expected
-
-
 def test_the_same_alert_is_written_once(tmp_path):
     log = ReceiverLog(tmp_path, clock=CLOCK)
     assert [log.append(1, alert(5)), log.append(1, alert(5)), log.append(2, alert(5))] == [True, False, True]
@@ -51,22 +33,40 @@ def test_a_new_process_knows_what_the_killed_one_wrote(tmp_path):
     first = ReceiverLog(tmp_path, clock=CLOCK)
     first.append(1, alert(5))
     second = ReceiverLog(tmp_path, clock=CLOCK)  # the first was never closed
-    assert second.has(1, Number(1, 5))
+    assert second.arrived_lately(1, Number(1, 5))
     assert second.append(1, alert(5)) is False
     assert second.continued
     assert not first.continued
 
 
-def test_it_knows_all_from_its_newest_file_alone(tmp_path):
-    log = ReceiverLog(tmp_path, clock=CLOCK, max_file_bytes=500)
-    for delivery in range(0, 60, 2):
-        log.append(1, alert(delivery))
-    files = log_files(tmp_path)
-    assert len(files) > 3
-    for _, path in files[:-1]:
-        path.unlink()
-    again = ReceiverLog(tmp_path, clock=CLOCK, max_file_bytes=500)
-    assert all(again.has(1, Number(1, delivery)) == (delivery % 2 == 0) for delivery in range(60))
+def test_a_number_of_another_alert_is_not_taken_for_a_double(tmp_path):
+    log = ReceiverLog(tmp_path, clock=CLOCK)
+    log.append(1, alert(5))
+    other = dataclasses.replace(alert(5), kind="vanished")
+    assert [log.append(1, other), log.append(1, other)] == [True, False]
+    assert log.renumbered == 1
+
+
+def test_it_remembers_over_files_and_restarts(tmp_path, monkeypatch):
+    monkeypatch.setattr("stillwatch.transport.receiver_log._FILE_BYTES", 700)
+    monkeypatch.setattr("stillwatch.transport.receiver_log.REMEMBERED", 8)
+    log = ReceiverLog(tmp_path, clock=CLOCK)
+    for delivery in range(60):
+        assert log.append(1, alert(delivery)) is True
+    assert len(log_files(tmp_path)) > 3
+    again = ReceiverLog(tmp_path, clock=CLOCK)
+    assert [again.append(1, alert(delivery)) for delivery in range(52, 60)] == [False] * 8
+    assert deliveries(tmp_path) == list(range(60))
+
+
+def test_what_arrived_long_ago_is_not_lately(tmp_path):
+    clock = VirtualClock(0, 1_795_824_000_000_000_000)
+    log = ReceiverLog(tmp_path, clock=clock)
+    log.append(1, alert(5))
+    clock.advance_ns(3601 * 1_000_000_000)
+    assert not log.arrived_lately(1, Number(1, 5))
+    assert log.append(1, alert(5)) is False
+    assert log.arrived_lately(1, Number(1, 5)), "a repeat is acknowledged again"
 
 
 def test_a_torn_end_is_not_taken_for_an_alert(tmp_path):
@@ -88,7 +88,7 @@ def test_what_the_disk_does_not_take_is_not_known(tmp_path, monkeypatch):
 
     monkeypatch.setattr("os.writev", full)
     assert log.append(1, alert(5)) is None
-    assert not log.has(1, Number(1, 5))
+    assert not log.arrived_lately(1, Number(1, 5))
     assert log.state == "disk_full"
 
 

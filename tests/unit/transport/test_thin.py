@@ -13,6 +13,7 @@ from stillwatch.transport.thin import (
     ComponentAck,
     ComponentPart,
     Fragment,
+    ModelRequest,
     Packet,
     PacketAck,
     StreamAck,
@@ -43,13 +44,14 @@ ALERTS = st.builds(
     depth_m=WHOLE, altitude_m=WHOLE, incarnation=st.integers(0, 4095), delivery=st.integers(0, 2**24 - 1),
 )  # fmt: skip
 EXACT = st.one_of(
-    st.builds(Packet, st.integers(0, 4095), DATA, st.integers(0, 7)),
+    st.builds(Packet, st.integers(0, 4095), DATA, st.integers(0, 7), st.integers(0, 15)),
     st.builds(ComponentPart, st.integers(0, 65535), st.integers(0, 15), st.integers(0, 7), DATA),
     st.builds(Fragment, st.integers(0, 2047), st.integers(0, 7936), DATA, st.booleans()),
     st.builds(AlertAck, st.integers(0, 4095), st.integers(0, 2**24 - 1), st.integers(0, 65535)),
     st.builds(StreamAck, st.integers(0, 2047), st.integers(0, 8191), st.integers(0, 255), st.integers(0, 65535),
               st.booleans()),
     st.builds(PacketAck, st.integers(0, 4095), st.integers(0, 65535)),
+    st.builds(ModelRequest, st.integers(0, 7), st.integers(0, 15)),
     st.builds(ComponentAck, st.integers(0, 65535), st.integers(0, 15), st.integers(0, 255)),
 )  # fmt: skip
 

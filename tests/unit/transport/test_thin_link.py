@@ -24,10 +24,9 @@ from stillwatch.transport.thin_link import (
     PacketArrived,
     ThinReceiver,
     ThumbnailArrived,
-    alert_from_message,
 )
 from stillwatch.transport.thin_port import ThinPort
-from stillwatch.transport.thin_vehicle import VehicleLink
+from stillwatch.transport.thin_vehicle import VehicleLink, alert_from_message
 
 HEAD = {"agent": "cam1", "run": "r", "boot": "b", "epoch": 0, "sequence": 0, "t_ns": 0, "mono_ns": 0}
 SECOND = 1_000_000_000
@@ -119,6 +118,9 @@ def test_model_packets_given_up_are_told_to_the_mirror(tmp_path):
 
         def lose(self, number):
             self.lost += (number,)
+
+        def refresh(self):
+            raise AssertionError("nobody asked")
 
     dead = LinkModel(loss=1.0)
     world = World(tmp_path, PRESETS["micromodem-0"], dead, seed=0)
