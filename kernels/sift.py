@@ -269,24 +269,31 @@ def clip_and_measure(bins, sums):
     bins : ndarray of shape (128 * n,), float32, updated in place
     sums : ndarray of shape (4, n), float32, output
         Sum before, clip level, sum after, sum of squares after.
+
+    Notes
+    -----
+    Four bins at a time, as loading and storing the sums for each took twice as long.
     """
     n = sums.shape[1]
     before, clip, after, squares = sums[0], sums[1], sums[2], sums[3]
     for j in range(n):
         before[j] = clip[j] = after[j] = squares[j] = ZERO
-    for d in range(BINS * CHANNELS):
-        row = bins[d * n : (d + 1) * n]
+    for d in range(0, BINS * CHANNELS, 4):
+        r0, r1 = bins[d * n : (d + 1) * n], bins[(d + 1) * n : (d + 2) * n]
+        r2, r3 = bins[(d + 2) * n : (d + 3) * n], bins[(d + 3) * n : (d + 4) * n]
         for j in range(n):
-            before[j] += row[j]
-            clip[j] += row[j] * row[j]
+            before[j] += (r0[j] + r1[j]) + (r2[j] + r3[j])
+            clip[j] += (r0[j] * r0[j] + r1[j] * r1[j]) + (r2[j] * r2[j] + r3[j] * r3[j])
     for j in range(n):
         clip[j] = CLIP * math.sqrt(clip[j])
-    for d in range(BINS * CHANNELS):
-        row = bins[d * n : (d + 1) * n]
+    for d in range(0, BINS * CHANNELS, 4):
+        r0, r1 = bins[d * n : (d + 1) * n], bins[(d + 1) * n : (d + 2) * n]
+        r2, r3 = bins[(d + 2) * n : (d + 3) * n], bins[(d + 3) * n : (d + 4) * n]
         for j in range(n):
-            row[j] = min(row[j], clip[j])
-            after[j] += row[j]
-            squares[j] += row[j] * row[j]
+            c0, c1, c2, c3 = min(r0[j], clip[j]), min(r1[j], clip[j]), min(r2[j], clip[j]), min(r3[j], clip[j])
+            r0[j], r1[j], r2[j], r3[j] = c0, c1, c2, c3
+            after[j] += (c0 + c1) + (c2 + c3)
+            squares[j] += (c0 * c0 + c1 * c1) + (c2 * c2 + c3 * c3)
 
 
 @reduction_kernel([(read_vector(f4), read_matrix(f4), i8, i8, i8, b1, f4, f4, matrix(f4), vector(f4), vector(b1))])
