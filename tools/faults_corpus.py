@@ -267,7 +267,10 @@ def _scenes(folder: Path) -> Iterator[Case]:
     yield scene("black.mp4", lambda i, f: grey * 0, refused={"dark": 120}, only=True)
     yield scene("white.mp4", lambda i, f: grey * 0 + 255, refused={"overexposed": 120}, only=True)
     yield scene("covered.mp4", lambda i, f: _noisy(grey // 2, i), refused={"obstructed": 115})
-    yield scene("defocused.mp4", lambda i, f: f, only=True)
+    yield scene(
+        "defocused.mp4", lambda i, f: _noisy(cv2.GaussianBlur(f, (0, 0), 4.0), i) if i >= 60 else f,
+        refused={"obstructed": 75}, only=True,
+    )  # fmt: skip
     yield scene("night_noise.mp4", lambda i, f: _noisy(picture(0, noise=0.0) // 6 + 4, i), scene_changes=1)
     yield scene(
         "lightswitch.mp4",

@@ -201,10 +201,11 @@ def test_a_picture_that_never_calms_down_is_accepted_in_the_end():
     assert scene_changes(verdicts) >= 1
 
 
-def test_a_lens_that_loses_focus_is_obstructed_on_a_fixed_camera():
+@pytest.mark.parametrize("sigma", [2.5, 4.0, 8.0])
+def test_a_lens_that_loses_focus_is_obstructed_on_a_fixed_camera(sigma):
     judge = gate()
     play(judge, scene(100))
-    blurred = [cv2.GaussianBlur(image, (0, 0), 6.0) for image in scene(100, 100, noise=0.5)]
+    blurred = [noisy(cv2.GaussianBlur(picture(i, noise=0.0), (0, 0), sigma), i) for i in range(100, 200)]
     verdicts = play(judge, blurred, start=100)
     assert verdicts[-1].reason == "obstructed"
     assert first_second_of(SourceState.OBSTRUCTED, verdicts, 0) <= 10.0
