@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 from scipy.special import gammaln
+from threadpoolctl import threadpool_limits
 
 from stillwatch.transport.messages import Headers, Model
 
@@ -28,8 +29,10 @@ def fitted_model(rows: np.ndarray, n_components: int, is_full: bool, epoch: int 
     from sklearn.mixture import GaussianMixture
 
     kind = "full" if is_full else "diag"
-    fit = GaussianMixture(n_components, covariance_type=kind, max_iter=8, tol=1e-2, random_state=seed, reg_covar=1e-6)
-    with warnings.catch_warnings():
+    fit = GaussianMixture(
+        n_components, covariance_type=kind, max_iter=8, random_state=seed, init_params="random_from_data"
+    )
+    with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # that eight iterations do not converge
         fit.fit(rows)
     d = rows.shape[1]

@@ -15,8 +15,8 @@ RAW_BITS = 24
 LIMIT = 1 << (RAW_BITS - 2)  # values are held within, so that zigzag fits RAW_BITS
 PARAMETER_BITS = 4
 COUNT_BITS = 10
-_COUNT_STEPS = 16  # an octave: within 2.2 %
-_COUNT_LOW = -4.0  # log2 of the smallest count
+COUNT_STEPS = 16  # an octave: within 2.2 %
+COUNT_LOW = -4.0  # log2 of the smallest count
 
 
 def zigzag(values: np.ndarray) -> np.ndarray:
@@ -88,10 +88,10 @@ def read_gamma(reader: BitReader, most_bits: int = 48) -> int:
 
 def count_code(count: float) -> int:
     """Return the nearest code of a component's count, by ratio."""
-    code = round((math.log2(max(count, 2.0**_COUNT_LOW)) - _COUNT_LOW) * _COUNT_STEPS)
+    code = round((math.log2(max(count, 2.0**COUNT_LOW)) - COUNT_LOW) * COUNT_STEPS)
     return min(code, (1 << COUNT_BITS) - 1)
 
 
 def count_of(code: int) -> float:
     """Return the count of a code."""
-    return 2.0 ** (code / _COUNT_STEPS + _COUNT_LOW)
+    return 2.0 ** (code / COUNT_STEPS + COUNT_LOW)
