@@ -54,7 +54,7 @@ RULES = {
     "ack": ClassRule(50.0, ttl_s=120.0, max_queue=64, newest_first=True, repeat_slots=0),
     "model": ClassRule(10.0, ttl_s=3600.0, max_queue=2000),
     "component": ClassRule(10.0, ttl_s=3600.0, max_queue=200),
-    "thumbnail": ClassRule(6.0, ttl_s=7200.0, max_queue=1000, newest_first=True),
+    "thumbnail": ClassRule(24.0, ttl_s=7200.0, max_queue=1000, newest_first=True),
     "heartbeat": ClassRule(5.0, ttl_s=600.0, blackout_s=300.0, max_queue=1, newest_first=True, repeat_slots=0),
 }
 
@@ -205,21 +205,24 @@ class Scheduler:
         urgent = min(self.budget.frame_bytes, left)
         ordinary = min(self.budget.frame_bytes, left - self._reserve_bytes)
         used = ENVELOPE_BYTES
-        records = []
+        records: list[bytes] = []
+        last = b""
         while True:
-            entry = self._best(now_ns, due, urgent - used, ordinary - used)
+            entry = self._best(now_ns, due, urgent - used, ordinary - used, is_ended=bool(last))
             if entry is None:
                 break
             due[entry.item.kind].remove(entry)
-            records.append(entry.item.record)
+            if entry.item.ends_frame:
+                last = entry.item.record
+            else:
+                records.append(entry.item.record)
             used += len(entry.item.record)
             self._note_sent(entry, now_ns)
-            if entry.item.ends_frame:
-                break
+        records += [last] if last else []
         return self._codec.frame(records, from_ground=self._from_ground) if records else None
 
     def _best(
-        self, now_ns: int, due: dict[str, list[_Entry]], urgent_room: int, ordinary_room: int
+        self, now_ns: int, due: dict[str, list[_Entry]], urgent_room: int, ordinary_room: int, *, is_ended: bool
     ) -> _Entry | None:
         """Return the best of what is due and fits; only urgent news may use the reserve."""
         best: tuple[tuple[bool, float, float], _Entry] | None = None
@@ -233,6 +236,7 @@ class Scheduler:
                 entry
                 for entry in entries
                 if len(entry.item.record) <= (urgent_room if rule.is_urgent and not entry.tries else room)
+                and not (is_ended and entry.item.ends_frame)
             )
             entry = next(fitting, None)
             if entry is None:

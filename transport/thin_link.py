@@ -80,7 +80,7 @@ class ThinSender:
     ----------
     counters : Counter
         rejected (frames that are not for us or damaged), held_alerts (kept in memory as the disk failed),
-        acknowledged.CLASS.
+        acknowledged.CLASS, model_requests (ground stations that began without a copy).
     """
 
     def __init__(
