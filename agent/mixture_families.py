@@ -73,10 +73,6 @@ class Family:
         self.prior = np.zeros(3)
         self.no_spread = np.zeros(n_packed)
 
-    def isotropic(self, times: float) -> np.ndarray:
-        """Return `times` the covariance that the prior expects of a component, packed."""
-        raise NotImplementedError
-
     def split_score(self, entropy: float) -> float:
         """Return evidence of the last split's children plus the entropy of the share."""
         return float(self.fits[self.child_a, 1] + self.fits[self.child_b, 1] + entropy)
@@ -104,8 +100,8 @@ class DiagonalFamily(Family):
         return 2 * n_dims + 1
 
     def isotropic(self, times: float) -> np.ndarray:
-        """Return `times` the variances that the prior expects of a component: b_0 / (a_0 - 1)."""
-        return np.full(self.n_dims, times * self.prior[2] / (self.prior[1] - 1.0))
+        """Return `times` the variances that the prior expects of a component."""
+        return np.full(self.n_dims, times * self.prior[2] / self.prior[1])
 
     def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:
         """Write the statistics of weighted items to a place; sums are taken about `centre`."""
@@ -221,9 +217,9 @@ class FullFamily(Family):
         return (n_dims * n_dims + 3 * n_dims) // 2 + 1
 
     def isotropic(self, times: float) -> np.ndarray:
-        """Return `times` the covariance that the prior expects of a component, S_0 / (nu_0 - d - 1), packed."""
+        """Return `times` the covariance that the prior expects of a component, packed."""
         packed = np.zeros(self.n_packed)
-        packed[self._diagonal] = times * self.prior[2] / (self.prior[1] - self.n_dims - 1.0)
+        packed[self._diagonal] = times * self.prior[2] / self.prior[1]
         return packed
 
     def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:

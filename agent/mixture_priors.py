@@ -61,10 +61,9 @@ class Normaliser:
 def prior_parameters(covariance: str, n_dims: int, strength: float, scale: float) -> np.ndarray:
     """Return the three numbers of the prior in normalised units; its mean is the origin.
 
-    The prior expects each component's covariance to be `scale` times the data's own: E[Sigma] = scale * I. The full
-    family has kappa_0 = strength, nu_0 = n_dims + 2, S_0 = scale * I (Normal-inverse-Wishart). The diagonal one is
-    the same in one dimension, for each: kappa_0 = strength, a_0 = 3/2, b_0 = scale / 2 (Normal-gamma).
+    The prior expects each component's covariance to be `scale` times the data's own spread: E[Lambda] = I / scale. The
+    full family has kappa_0 = strength, nu_0 = n_dims + 2, S_0 = nu_0 scale I (Normal-inverse-Wishart). The diagonal
+    one is the same in one dimension, for each: kappa_0 = strength, a_0 = 3/2, b_0 = a_0 scale (Normal-gamma).
     """
-    if covariance == "full":
-        return np.array([strength, n_dims + 2.0, scale])
-    return np.array([strength, 1.5, 0.5 * scale])
+    first = n_dims + 2.0 if covariance == "full" else 1.5
+    return np.array([strength, first, first * scale])

@@ -1,0 +1,101 @@
+"""Data and builders that the mixture's tests share."""
+
+import numpy as np
+
+from stillwatch.agent.mixture_build import ModelBuilder
+from stillwatch.agent.mixture_families import make_family
+from stillwatch.agent.mixture_items import Items
+from stillwatch.agent.mixture_priors import prior_parameters
+
+FAMILIES = ("diagonal", "full")
+
+
+def clusters(seed: int, n_rows: int = 300, n_dims: int = 4, n_clusters: int = 4, gap: float = 3.0):
+    """Return rows of a few Gaussian clusters and their labels."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(n_clusters, n_dims)) * gap
+    labels = rng.integers(n_clusters, size=n_rows)
+    return means[labels] + rng.normal(size=(n_rows, n_dims)), labels
+
+
+def awkward_rows(kind: str) -> np.ndarray:
+    """Return data of a kind that has broken other libraries."""
+    rng = np.random.default_rng(3)
+    rows, _ = clusters(11)
+    if kind == "random":
+        return rng.normal(size=(300, 4))
+    if kind == "duplicated":
+        return np.repeat(rows[:30], 10, axis=0)
+    if kind == "constant column":
+        rows[:, 2] = 1.5
+        return rows
+    if kind == "one point":
+        return rows[:1]
+    if kind == "scaled":
+        return rows * 1e6
+    return rows
+
+
+AWKWARD = ("random", "clustered", "duplicated", "constant column", "one point", "scaled")
+
+
+def items_of(rows: np.ndarray, covariance: str, capacity: int = 0) -> Items:
+    """Return items that hold the rows as single points."""
+    n, d = rows.shape
+    packed = d if covariance == "diagonal" else d * (d + 1) // 2
+    items = Items(d, packed, max(capacity, n), max(n // 2, 1))
+    items.append(rows)
+    return items
+
+
+def clumped(rows: np.ndarray, labels: np.ndarray, covariance: str) -> Items:
+    """Return items in which rows of the same label are one clump; label -1 stays a single point."""
+    n, d = rows.shape
+    rows = rows.astype(np.float32).astype(np.float64)
+    items = items_of(rows[:0], covariance, n)
+    items.second = np.zeros((n, items.second.shape[1]))
+    low = np.tril_indices(d)
+    for who in np.unique(labels[labels >= 0]):
+        mine = rows[labels == who]
+        row = items.n_clumps
+        items.x[row] = mine.mean(axis=0)
+        off = mine - items.x[row]
+        items.second[row] = (off**2).mean(axis=0) if covariance == "diagonal" else (off.T @ off / len(mine))[low]
+        items.counts[row] = len(mine)
+        items.n_clumps += 1
+    items.n_items = items.n_clumps
+    items.append(rows[labels < 0])
+    return items
+
+
+def builder_for(items: Items, covariance: str, capacity: int = 8, scale: float = 0.1, **settings) -> ModelBuilder:
+    """Return a builder with room for the items."""
+    n, d = items.x.shape
+    family = make_family(covariance, d, capacity, n)
+    family.prior[:] = prior_parameters(covariance, d, 0.01, scale)
+    settings = {"concentration": 1.0, "max_iterations": 200} | settings
+    return ModelBuilder(family, n, **settings)
+
+
+def dense_shares(builder: ModelBuilder, n_items: int) -> np.ndarray:
+    """Return q(Z) as a full matrix."""
+    shares = np.zeros((n_items, builder.n_components))
+    for column in range(builder.candidates.shape[1]):
+        used = builder.candidates[:n_items, column] >= 0
+        shares[np.flatnonzero(used), builder.candidates[:n_items, column][used]] = builder.shares[:n_items, column][used]
+    return shares
+
+
+def second_moments(items: Items, covariance: str) -> np.ndarray:
+    """Return the second moments of all items, zero for points: variances or square matrices."""
+    n, d = items.n_items, items.x.shape[1]
+    if covariance == "diagonal":
+        second = np.zeros((n, d))
+        second[: items.n_clumps] = items.second[: items.n_clumps]
+        return second
+    second = np.zeros((n, d, d))
+    low = np.tril_indices(d)
+    for s in range(items.n_clumps):
+        second[s][low] = items.second[s]
+        second[s].T[low] = items.second[s]
+    return second
