@@ -6,6 +6,7 @@ transport/WIRE.md is its output; a test holds both equal.
 import argparse
 import inspect
 import typing
+from collections.abc import Sequence
 
 import msgspec
 
@@ -92,7 +93,7 @@ def wire_page() -> str:
     return "\n".join(part.strip("\n") + "\n" for part in parts)
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines) + "\n"
 
@@ -145,9 +146,9 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str | bytes):
-        return f'"{value}"' if value else "empty"
-    return "empty" if value == {} else str(value)
+    if isinstance(value, str) and value:
+        return f'"{value}"'
+    return "empty" if value in ("", b"", {}) else str(value)
 
 
 def _nullable(hint: object) -> str:

@@ -319,6 +319,7 @@ class ControlClient:
             self._context = None
 
     def _connect(self) -> None:
+        assert self._context is not None
         self._socket = make_socket(
             self._context, zmq.DEALER, queue=_REQUESTS_A_POLL, max_bytes=MAX_REPLY_BYTES, endpoint=self._endpoint
         )

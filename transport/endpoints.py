@@ -79,7 +79,9 @@ def bind(socket: zmq.Socket, endpoint: str) -> str:
         socket.bind(endpoint)
     except zmq.ZMQError as error:
         raise TransportError(f"cannot bind {endpoint}: {error.strerror}") from error
-    return socket.getsockopt(zmq.LAST_ENDPOINT).decode().rstrip("\0")
+    bound = socket.getsockopt(zmq.LAST_ENDPOINT)
+    assert isinstance(bound, bytes)
+    return bound.decode().rstrip("\0")
 
 
 def connect(socket: zmq.Socket, endpoint: str) -> None:

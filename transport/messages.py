@@ -78,7 +78,7 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     heading_deg: float | None = None
 
 
-class Status(Message, tag="status", kw_only=True):
+class Status(Message, tag="status", kw_only=True, frozen=True):
     """The heartbeat: state, counters since the run began, and health."""
 
     state: Annotated[Name, Meta(description="source state: connecting, live, stalled, frozen, dark, ...")]
@@ -110,7 +110,7 @@ class Status(Message, tag="status", kw_only=True):
     endpoints: Annotated[dict[Name, Text], Meta(max_length=8, description="data, snapshot, control, as bound")] = {}
 
 
-class Score(Message, tag="score", kw_only=True):
+class Score(Message, tag="score", kw_only=True, frozen=True):
     """One frame's novelty. `value` and `rarity` are null while learning or when the gate refused the frame."""
 
     value: Annotated[float | None, Meta(description="novelty score, higher is newer")] = None
@@ -122,7 +122,7 @@ class Score(Message, tag="score", kw_only=True):
     reason: Annotated[Name, Meta(description="why the gate refused, or empty")] = ""
 
 
-class Alert(Message, tag="alert", kw_only=True):
+class Alert(Message, tag="alert", kw_only=True, frozen=True):
     """A span of novelty, told in phases with one id: new, update, end."""
 
     id: Count
@@ -144,7 +144,7 @@ class Alert(Message, tag="alert", kw_only=True):
     thumbnail: Thumbnail = b""
 
 
-class Model(Message, tag="model", kw_only=True):
+class Model(Message, tag="model", kw_only=True, frozen=True):
     """One mixture, enough to rebuild its predictive density.
 
     `means` and the second moments are of the data each component is responsible for (not yet shrunk by the prior),
@@ -182,7 +182,7 @@ class Model(Message, tag="model", kw_only=True):
     died: IdVector | None = None
 
 
-class Clumps(Message, tag="clumps", kw_only=True):
+class Clumps(Message, tag="clumps", kw_only=True, frozen=True):
     """The learner's clumps: count, mean, variance each. int8 rows are multiplied by their column scale."""
 
     which: Annotated[str, Meta(pattern="^(patches|scenes)$")]
@@ -196,7 +196,7 @@ class Clumps(Message, tag="clumps", kw_only=True):
     variance_scale: Annotated[ColumnScale | None, Meta(description="for int8 variances, which are >= 0")] = None
 
 
-class Exemplar(Message, tag="exemplar", kw_only=True):
+class Exemplar(Message, tag="exemplar", kw_only=True, frozen=True):
     """One exemplar frame that was chosen, or chosen again with another share; `removed` ids are gone."""
 
     id: Index
@@ -209,7 +209,7 @@ class Exemplar(Message, tag="exemplar", kw_only=True):
     thumbnail: Thumbnail = b""
 
 
-class GateChange(Message, tag="gate", kw_only=True):
+class GateChange(Message, tag="gate", kw_only=True, frozen=True):
     """The gate's reason changed; hysteresis keeps a flickering reason to one message."""
 
     state: Name
@@ -218,7 +218,7 @@ class GateChange(Message, tag="gate", kw_only=True):
     scene_change: bool = False
 
 
-class SourceChange(Message, tag="source", kw_only=True):
+class SourceChange(Message, tag="source", kw_only=True, frozen=True):
     """The source's state changed: connecting, live, stalled, frozen, dark, overexposed, obstructed, failed, ended."""
 
     state: Name
@@ -229,7 +229,7 @@ class SourceChange(Message, tag="source", kw_only=True):
     height: Count = 0
 
 
-class LogNotice(Message, tag="log", kw_only=True):
+class LogNotice(Message, tag="log", kw_only=True, frozen=True):
     """A rare notice for people: disk_full, degraded, checkpoint_refused, ..."""
 
     level: Annotated[str, Meta(pattern="^(info|warning|error)$")] = "info"
@@ -238,7 +238,7 @@ class LogNotice(Message, tag="log", kw_only=True):
     count: Annotated[Count, Meta(description="occurrences since the last notice of this code")] = 1
 
 
-class Summary(Message, tag="summary", kw_only=True):
+class Summary(Message, tag="summary", kw_only=True, frozen=True):
     """The end of a run, the same figures as summary.json."""
 
     frames: Count

@@ -119,6 +119,7 @@ class ModelMirror:
         self.exact: MixtureSummary | None = None
         self.packets = 0
         self._head: _Head | None = None
+        self._scalars: tuple[float, float, float] | None = None
         self._clear()
 
     def take_message(self, message: Model) -> None:
@@ -148,8 +149,8 @@ class ModelMirror:
                     self._take_roster(record, head.epoch)
                 case _Segment():
                     self._take_segment(record, head)
-                case scalars:
-                    self._scalars = scalars
+                case tuple():
+                    self._scalars = record
 
     @property
     def ranking(self) -> list[tuple[int, float]]:
@@ -199,7 +200,7 @@ class ModelMirror:
     def _clear(self) -> None:
         self._components: dict[int, _Component] = {}
         self._total: int | None = None
-        self._scalars: tuple[float, float, float] | None = None
+        self._scalars = None
         self._roster_number = -1
         self._roster: dict[int, int] = {}
 

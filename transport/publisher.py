@@ -184,6 +184,7 @@ class Publisher:
                     raise
 
     def _socket(self, kind: int, queue: int, max_bytes: int) -> zmq.Socket:
+        assert self._context is not None
         socket = make_socket(self._context, kind, queue=queue, max_bytes=max_bytes, endpoint=self._endpoint)
         secure_server(socket, self._keys, "data")
         return socket

@@ -72,6 +72,8 @@ def load_server_keys(key_file: str, allow_file: str) -> ServerKeys:
     may read; those under `[control]` may send commands and no more. Raises SecurityError.
     """
     public, secret = _load_pair(key_file)
+    if not allow_file:
+        raise SecurityError("publish.key_file is set and publish.allow_file is not: nobody could connect")
     table = _load_toml(allow_file)
     allowed: dict[str, set[bytes]] = {role: set() for role in ROLES}
     for name, entry in table.items():

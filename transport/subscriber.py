@@ -76,6 +76,7 @@ class Subscriber:
         self._prefix = topic_bytes(agent) if agent else ANY_AGENT
         self._silence_ns, self._max_age_ns = int(silence_s * 1e9), int(max_age_s * 1e9)
         self._patience_ns = self._silence_ns
+        self._silent_at_ns = self._asked_ns = 0
         self._tracker, self._age = Tracker(), AgeMeter()
         self._ready: deque[Received | Gap] = deque()
         self._stamp = 0
@@ -129,6 +130,7 @@ class Subscriber:
         self._context = None
 
     def _connect(self) -> None:
+        assert self._context is not None
         self._data = make_socket(
             self._context, zmq.SUB, queue=self._queue, max_bytes=MAX_PAYLOAD_BYTES, endpoint=self._endpoint
         )
@@ -180,7 +182,7 @@ class Subscriber:
         frames = try_receive(self._data)
         if frames is None:
             return
-        message = self._decode(frames) if len(frames) == 2 else self._refuse("frames")
+        message = self._decode(frames)
         if message is None:
             return
         now = self._hear()
@@ -235,17 +237,23 @@ class Subscriber:
         return self._heard_ns
 
     def _decode(self, frames: list[bytes]) -> Message | None:
+        """Return the message of a topic and a payload frame, or None for one that is refused, and counted."""
+        if len(frames) != 2:
+            self._refuse("frames")
+            return None
         topic, payload = frames
         try:
             message = decode(payload)
         except SchemaError:
-            return self._refuse("schema")
+            self._refuse("schema")
+            return None
         except DecodeError:
-            return self._refuse("damaged")
+            self._refuse("damaged")
+            return None
         if topic != topic_bytes(message.agent, kind_of(message)) or not topic.startswith(self._prefix):
-            return self._refuse("topic")
+            self._refuse("topic")
+            return None
         return message
 
     def _refuse(self, cause: str) -> None:
         self.refused[cause] = self.refused.get(cause, 0) + 1
-        return None

@@ -13,7 +13,7 @@ from stillwatch.transport.control import ControlClient
 from stillwatch.transport.errors import TransportError
 from stillwatch.transport.subscriber import Gap, Received, Subscriber
 
-pytestmark = pytest.mark.usefixtures("tracked_zmq")
+pytestmark = [pytest.mark.usefixtures("tracked_zmq"), pytest.mark.slow]
 LATE_JOINER_S = 1.0
 STALLED_BYTES = 2_000_000
 

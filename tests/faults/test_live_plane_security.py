@@ -13,7 +13,7 @@ from stillwatch.transport.errors import SecurityError
 from stillwatch.transport.publisher import Publisher
 from stillwatch.transport.security import generate_keys, load_client_keys, load_server_keys
 
-pytestmark = pytest.mark.usefixtures("tracked_zmq")
+pytestmark = [pytest.mark.usefixtures("tracked_zmq"), pytest.mark.slow]
 
 # A stranger in a process of its own: asks all three sockets, prints how many messages came back.
 STRANGER = """
