@@ -258,8 +258,13 @@ class EntropyObjective:
             "shift": (np.float64, self._shift.shape), "drift": (np.float64, ()), "blocks": (np.int64, ()),
         }  # fmt: skip
 
+    def is_sound(self, state: State) -> bool:
+        """Whether the values of a state of these `shapes` can be: each slot once, and a factor with an inverse."""
+        is_order = np.array_equal(np.sort(state["order"]), np.arange(len(state["order"])))
+        return is_order and bool((np.diagonal(state["factor"]) > 0.0).all())
+
     def restore(self, state: State, reservoir: Reservoir, exemplars: np.ndarray) -> None:
-        """Take a state of these `shapes`."""
+        """Take a sound state of these `shapes`."""
         n = self.n_held = len(exemplars)
         self._shift[:] = state["shift"]
         self._a[:n] = self.scaled(exemplars)

@@ -408,6 +408,10 @@ class StreamGreedy:
             raise SnapshotError(f"exemplars: {held} exemplars, {waiting} waiting, {n} validation rows do not fit")
         if len({row.tobytes() for row in state["exemplars"]}) != held:
             raise SnapshotError("exemplars: two exemplars are equal")
+        if any(state[name.strip("_")] < 0 for name in self._COUNTERS) or len(set(state["ids"].tolist())) != held:
+            raise SnapshotError("exemplars: a counter is negative or an id appears twice")
+        if not self._objective.is_sound(without_prefix("objective", state)):
+            raise SnapshotError("exemplars: the objective's values cannot be")
         stores = {"payloads": (self._payloads, held), "waiting": (self._buffer_payloads, waiting)}
         stores["validation"] = (self._validation_payloads, n if self._objective.has_second_look else 0)
         for name, (store, count) in stores.items():

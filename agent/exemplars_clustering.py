@@ -268,8 +268,12 @@ class ClusteringObjective:
         return {"phantom": (np.float32, (d,)), "shift": (np.float32, (d,)), "p": (np.float32, (n,)),
                 "e": (np.float32, (n, held))}  # fmt: skip
 
+    def is_sound(self, state: State) -> bool:
+        """Whether the values of a state of these `shapes` can be: dissimilarities are never negative."""
+        return bool((state["p"] >= 0.0).all() and (state["e"] >= 0.0).all())
+
     def restore(self, state: State, reservoir: Reservoir, exemplars: np.ndarray) -> None:
-        """Take a state of these `shapes`; what follows from it is made anew, to the same bits."""
+        """Take a sound state of these `shapes`; what follows from it is made anew, to the same bits."""
         n, held = reservoir.count, len(exemplars)
         self._n, self.n_held = n, held
         self.phantom[:], self._distance.shift[:] = state["phantom"], state["shift"]

@@ -43,8 +43,8 @@ class Dissimilarity:
     """
 
     def __init__(self, kind: str | Callable, n_dims: int):
-        if isinstance(kind, str) and kind not in NAMES:
-            raise ValueError(f"dissimilarity: {kind!r} is none of {', '.join(NAMES)}")
+        if kind not in NAMES if isinstance(kind, str) else not callable(kind):
+            raise ValueError(f"dissimilarity: {kind!r} is none of {', '.join(NAMES)}, nor a numba function")
         self.name = kind if isinstance(kind, str) else getattr(kind, "__name__", "function")
         self.shift = np.zeros(n_dims, np.float32)
         self.not_negative = self.name in _NOT_NEGATIVE

@@ -48,9 +48,7 @@ def test_no_swap_of_the_last_block_would_still_gain(objective):
             return information(X, active, *HYPER.values())
         return explained_variance(X, active, X, *HYPER.values())
 
-    swapped = [
-        utility(chosen[:j] + [i] + chosen[j + 1 :]) for i in range(45, 60) if i not in chosen for j in range(8)
-    ]
+    swapped = [utility(chosen[:j] + [i] + chosen[j + 1 :]) for i in range(45, 60) if i not in chosen for j in range(8)]
     assert max(swapped) <= utility(chosen) + 1e-6
 
 

@@ -317,6 +317,7 @@ def test_bad_payloads_are_refused_and_change_nothing(payload, message):
         ({"phantom": np.zeros(3)}, "phantom: shape \\(3,\\)"),
         ({"phantom": "centre"}, "phantom: 'centre'"),
         ({"dissimilarity": "l2"}, "dissimilarity: 'l2'"),
+        ({"dissimilarity": 2}, "dissimilarity: 2 is none of"),
         ({"objective": "medoids"}, "objective: 'medoids'"),
         ({"objective": "variance"}, "needs lengthscales"),
     ],
@@ -431,3 +432,20 @@ def test_two_equal_exemplars_in_a_state_are_refused():
     state["exemplars"][1] = state["exemplars"][0]
     with pytest.raises(SnapshotError, match="two exemplars are equal"):
         learner().restore(state)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "given"),
+    [
+        ("n_blocks", -1, {}),
+        ("ids", 7, {}),
+        ("objective.e", -1.0, {}),
+        ("objective.order", 0, {"objective": "entropy", "lengthscales": np.ones(4)}),
+        ("objective.factor", 0.0, {"objective": "entropy", "lengthscales": np.ones(4)}),
+    ],
+)
+def test_values_that_cannot_be_are_refused(name, value, given):
+    state = learner(**given).partial_fit(rows(90)).state()
+    state[name] = np.full_like(state[name], value)
+    with pytest.raises(SnapshotError):
+        learner(**given).restore(state)
