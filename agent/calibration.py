@@ -16,6 +16,8 @@ REACH = 12.0  # asinh units on each side of 0: scores to 80,000
 TAIL_SHARE = 0.1  # the tail is fitted to the highest tenth
 LEAST_EXCESS = 1.0  # deviations: no tail is believed to fall faster than exponentially by this scale
 HEAVIEST_TAIL = 0.5  # shape of the generalised Pareto tail: finite mean and nearly finite variance
+DOUBTED_RARITY = 10.0  # a frame rarer than this teaches in inverse proportion: it may be an event nobody noticed
+FIRST_FRAMES = 10.0  # that teach whatever they score: nothing is known to doubt them by
 PRIOR_EXCEEDANCES = 50.0  # an exponential tail is believed until this many exceedances say otherwise
 MAX_RARITY = 1e9
 
@@ -86,12 +88,13 @@ class RarityCalibration:
         return math.exp(min(log_rarity, math.log(MAX_RARITY)))
 
     def learn(self, score: float, t_ns: int) -> None:
-        """Remember the score of a normal frame at stream time `t_ns`."""
+        """Remember the score of a frame at stream time `t_ns`; the rarer it is by what is known, the less it counts."""
+        weight = 1.0 if self.weight < FIRST_FRAMES else min(1.0, DOUBTED_RARITY / self.rarity(score))
         if self._t_ns:
             elapsed_s = max(t_ns - self._t_ns, 0) / 1e9
             self._weights *= 0.5 ** (elapsed_s / self._halflife_s)
         self._t_ns = max(t_ns, 1)
-        self._weights[_bin_of(score)] += 1.0
+        self._weights[_bin_of(score)] += weight
 
     def state(self) -> State:
         return {"weights": self._weights.copy(), "t_ns": np.array(self._t_ns, np.int64)}

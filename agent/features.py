@@ -52,6 +52,8 @@ class Features:
         Encoded; zeros until `ready`.
     ready : bool
         Whether `patches` and `frame` are encoded.
+    brightness_axis : ndarray of shape (n_patch_dims,), float32, or None
+        What one unit of brightness, the last raw value, adds to an encoded patch; None where it has none.
     """
 
     raw_patches: np.ndarray
@@ -63,6 +65,7 @@ class Features:
     raw_frame: np.ndarray
     frame: np.ndarray
     ready: bool
+    brightness_axis: np.ndarray | None = None
 
 
 class FeatureExtractor:
@@ -172,6 +175,7 @@ class FeatureExtractor:
         self._encoder = self.fit_encoder(self._warmup.patches(), self._warmup.frames())
         self._encode()
         features.ready = True
+        features.brightness_axis = self._encoder.patch.basis[-1] if self._gated else None
         return True
 
     def fit_encoder(self, patches: np.ndarray, frames: np.ndarray) -> Encoder:
@@ -277,6 +281,7 @@ class FeatureExtractor:
             raw_frame=self._frame_descriptor.out,
             frame=self._frame,
             ready=self.ready,
+            brightness_axis=self._encoder.patch.basis[-1] if self._encoder and self._gated else None,
         )
 
 

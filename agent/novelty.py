@@ -160,13 +160,19 @@ class Novelty:
         ndarray of shape (n_patches, n_row_dims), float32
             Novelty's own, valid until the next call. The context is the patch's place (shares of width and height)
             under a fixed camera, and the colour there under a moving one: log ratios of blue and red to green,
-            which no change of exposure moves.
+            which no change of exposure moves. Under a fixed camera the patch's brightness is taken out: exposure,
+            clouds and shadows change it at every place and say nothing new.
         """
         n = len(features.patches)
         rows = self._rows[:n]
         if self._augmented != frame.sequence:
             rows[:, :-CONTEXT_DIMS] = features.patches
-            rows[:, -CONTEXT_DIMS:] = self._chroma(frame, features) if self.moving else features.centres
+            if self.moving:
+                rows[:, -CONTEXT_DIMS:] = self._chroma(frame, features)
+            else:
+                rows[:, -CONTEXT_DIMS:] = features.centres
+                if features.brightness_axis is not None:
+                    rows[:, :-CONTEXT_DIMS] -= features.raw_patches[:, -1:] * features.brightness_axis
             self._augmented = frame.sequence
         return rows
 

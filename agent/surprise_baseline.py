@@ -12,10 +12,11 @@ from stillwatch.agent.errors import SnapshotError
 from stillwatch.agent.hashing import State
 from stillwatch.agent.mixture_predictive import StudentMixture
 
-CLIP = 10.0  # deviations: how far one surprise may pull a baseline
+CLIP = 3.0  # deviations: how far one surprise may pull a baseline
 LEAST_SHARE = 0.05  # of the typical variance: the least that a place or component may have
 HIGHEST = 30.0  # deviations: one absurd patch must not be a frame's score
-NOVEL = 3.0  # deviations above the usual: such places learn nothing during an event
+NOVEL = 3.0  # deviations above the usual: from here a patch is doubted as a teacher
+DOUBTED_SHARE = 0.1  # of what other places learn: novelty that no event was raised for must not become usual
 
 
 class Baseline(Protocol):
@@ -58,14 +59,26 @@ class PlaceBaseline:
         self._least_variance = 0.5 * n_dims
         self._mean, self._variance = np.zeros(capacity), np.zeros(capacity)
         self._step, self._deviation = np.zeros(capacity), np.ones(capacity)
-        self._numbers = np.zeros(3, np.int64)  # frames, stream time of the last, places
+        # The last frame without an event, and its surprise under the model of now.
+        self._rows, self._surprise = np.zeros((capacity, n_dims), np.float32), np.zeros(capacity)
+        self._now, self._density, self._label = np.zeros(capacity), np.zeros(capacity), np.zeros(capacity, np.int64)
+        self._numbers = np.zeros(4, np.int64)  # frames, stream time of the last, places, rows kept
 
     def reset(self, n_places: int) -> None:
         """Forget everything: the grid has another shape."""
-        self._numbers[:] = 0, 0, n_places
+        self._numbers[:] = 0, 0, n_places, 0
 
     def model_changed(self, model: StudentMixture) -> None:
-        """Nothing to do: the running mean follows the models by itself."""
+        """Move each place's mean by what the new model makes of the last frame without an event, against the old one.
+
+        Otherwise every new model would look like a change of the scene.
+        """
+        n = int(self._numbers[3])
+        if n == 0:
+            return
+        model.score_and_label(self._rows[:n], self._density[:n], self._label[:n])
+        self._mean[:n] += -self._density[:n] - self._surprise[:n]
+        np.negative(self._density[:n], out=self._surprise[:n])
 
     def standardise(self, surprise: np.ndarray, label: np.ndarray, valid: np.ndarray, out: np.ndarray) -> None:
         """Write deviations above the usual of each patch, float32; 0 where not valid.
@@ -76,6 +89,7 @@ class PlaceBaseline:
         step, deviation = self._step[:n], self._deviation[:n]
         if frames == 0:
             self._mean[:n], self._variance[:n] = surprise, 0.0
+        self._now[:n] = surprise
         np.subtract(surprise, self._mean[:n], out=step)
         some = bool(valid.any())
         step -= np.median(step[valid]) if some else 0.0
@@ -87,37 +101,51 @@ class PlaceBaseline:
         out[~valid] = 0.0
 
     def learn(self, rows: np.ndarray, valid: np.ndarray, t_ns: int, in_event: bool) -> None:
-        """Fold in the frame that `standardise` saw last; in an event, only where nothing is new."""
-        frames, last, _ = (int(number) for number in self._numbers)
+        """Fold in the frame that `standardise` saw last: novel places learn little, and nothing in an event.
+
+        A place that changed for good becomes usual all the same: the mixture learns it, and its surprise falls.
+        """
+        frames, last, _, kept = (int(number) for number in self._numbers)
         n = len(valid)
+        if not in_event:
+            self._rows[:n], self._surprise[:n], kept = rows, self._now[:n], n
         share = running_share(frames, 1, t_ns - last if frames else 0, self._halflife_s)
         step, deviation, variance = self._step[:n], self._deviation[:n], self._variance[:n]
-        chosen = valid & (step < NOVEL * deviation) if in_event else valid
         bounded = np.clip(step, -CLIP * deviation, CLIP * deviation)
-        self._mean[:n][chosen] += share * bounded[chosen]
-        variance[chosen] += share * (bounded[chosen] ** 2 - variance[chosen])
-        self._numbers[:] = frames + 1, t_ns, n
+        pace = np.where(step < NOVEL * deviation, share, 0.0 if in_event else DOUBTED_SHARE * share)
+        pace[~valid] = 0.0
+        self._mean[:n] += pace * bounded
+        variance += pace * (bounded * bounded - variance)
+        self._numbers[:] = frames + 1, t_ns, n, kept
 
     def state(self) -> State:
-        n = int(self._numbers[2])
+        n, kept = int(self._numbers[2]), int(self._numbers[3])
         return {
             "mean": self._mean[:n].copy(),
             "variance": self._variance[:n].copy(),
+            "rows": self._rows[:kept].copy(),
+            "surprise": self._surprise[:kept].copy(),
             "numbers": self._numbers.copy(),
         }
 
     def restore(self, state: State) -> None:
         """Go on from `state`; SnapshotError, and no change, where it does not fit."""
         mean, variance, numbers = state.get("mean"), state.get("variance"), state.get("numbers")
-        if mean is None or variance is None or numbers is None or numbers.shape != (3,) or mean.ndim != 1:
+        rows, surprise = state.get("rows"), state.get("surprise")
+        if mean is None or variance is None or rows is None or surprise is None or numbers is None:
             raise SnapshotError("place baseline: the saved state is incomplete")
-        n = int(numbers[2])
+        if numbers.shape != (4,) or mean.ndim != 1 or rows.shape != (int(numbers[3]), self._rows.shape[1]):
+            raise SnapshotError("place baseline: the saved state is of other settings")
+        n, kept = int(numbers[2]), len(rows)
+        if kept > len(self._rows) or surprise.shape != (kept,):
+            raise SnapshotError(f"place baseline: {kept} rows do not fit {len(self._rows)}, or are damaged")
         if not len(mean) == len(variance) == n <= len(self._mean) or not (variance >= 0.0).all():
             raise SnapshotError(f"place baseline: {len(mean)} places do not fit {len(self._mean)}, or are damaged")
         self._mean[:n], self._variance[:n], self._numbers[:] = mean, variance, numbers
+        self._rows[:kept], self._surprise[:kept] = rows, surprise
 
     def memory_bytes(self) -> int:
-        return 4 * self._mean.nbytes + self._numbers.nbytes
+        return 8 * self._mean.nbytes + self._rows.nbytes + self._numbers.nbytes
 
 
 class ComponentBaseline:
