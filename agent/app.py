@@ -333,14 +333,15 @@ class Agent:
             "finished": finished, "live": self._capture.live, "accepted": self.pipeline.accepted,
             "hash": self.pipeline.learner_hash(),
         }  # fmt: skip
-        folders = [self._folder.checkpoints] + ([self._recorder.checkpoints] if self._recorder else [])
+        recorder = self._recorder if self._recorder is not None and self._recorder.state == "ok" else None
+        folders = [self._folder.checkpoints] + ([recorder.checkpoints] if recorder else [])
         try:
             for folder in dict.fromkeys(folders):
                 path = checkpoint.save(
                     folder, self.pipeline.state(), meta, keep=self._config.storage.checkpoints_kept
                 )
-            if self._recorder is not None:
-                self._recorder.saved(frame.sequence, self.pipeline.accepted, path, meta["hash"])
+            if recorder is not None:
+                recorder.saved(frame.sequence, self.pipeline.accepted, path, meta["hash"])
         except (OSError, SnapshotError) as error:
             logger.warning("checkpoint not saved: %s", error)
 

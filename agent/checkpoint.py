@@ -154,7 +154,7 @@ def save(folder: pathlib.Path | str, state: State, meta: Meta, keep: int = 3) ->
     data = encode(state, meta)
     path = None
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)  # never its parents: below them a disk may have gone
         taken = [_number(path) for path in folder.glob(f"checkpoint-*{SUFFIX}*")]
         path = folder / f"checkpoint-{max(taken, default=0) + 1:08d}{SUFFIX}"
         write_durably(path, data)

@@ -278,7 +278,7 @@ class RecordWriter:
         written = os.writev(self._fd, parts)
         if written != total:
             os.ftruncate(self._fd, self._size)
-            raise OSError(errno.ENOSPC, "the disk took only part of a record", str(self._path))
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
         self._size += total
         self.written_bytes += total
 
