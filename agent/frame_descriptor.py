@@ -85,7 +85,7 @@ class FrameDescriptor:
         self._size = (width // min(factor, width), height // min(factor, height))
         self._crop = (self._size[1] * min(factor, height), self._size[0] * min(factor, width))
         self._visible = self._shrink(masked.astype(np.float32)) == 0
-        regions = pyramid_regions(*self._visible.shape, COLOUR_LEVELS)
+        regions = pyramid_regions(self._size[1], self._size[0], COLOUR_LEVELS)
         self._colour_pooling = pooling_matrix(self._visible, regions).astype(np.float64)
         self._powers = np.zeros((self._visible.size, COLOUR_DIMS))
 

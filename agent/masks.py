@@ -32,8 +32,9 @@ def rasterise(polygons: Polygons, mask_png: str, height: int, width: int) -> np.
         corners = np.array(polygon, np.float64) * (width, height) - 0.5
         cv2.fillPoly(masked, [np.round(corners * 256).astype(np.int32)], 1, shift=8)
     if mask_png:
-        masked |= cv2.resize(_read_png(mask_png), (width, height), interpolation=cv2.INTER_NEAREST)
-    return masked.astype(np.bool_)
+        white = cv2.resize(_read_png(mask_png), (width, height), interpolation=cv2.INTER_NEAREST)
+        return (masked > 0) | (white > 0)
+    return masked > 0
 
 
 def _read_png(path: str) -> np.ndarray:

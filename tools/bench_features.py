@@ -15,6 +15,7 @@ import cv2
 import numpy as np
 
 from stillwatch.agent.dense_sift import DenseSift
+from stillwatch.agent.errors import UsageError
 from stillwatch.agent.hog import BlockHog
 from stillwatch.tools.data import add_data_argument, find_data_or_none
 
@@ -32,7 +33,7 @@ def add_arguments(parser) -> None:
 
 def main(args) -> int:
     """Print a row for each size, number of threads and kernel."""
-    threads = [1] if (os.cpu_count() or 1) == 1 else [1, os.cpu_count()]
+    threads = sorted({1, os.cpu_count() or 1})
     rows = []
     for width, height in SIZES:
         image = bench_image(args.data, width, height)
@@ -54,6 +55,8 @@ def bench_image(data: str | None, width: int, height: int) -> np.ndarray:
     photos = sorted(pathlib.Path(root, "underwater", "reef").glob("*.jpg")) if root else []
     if photos:
         photo = cv2.imdecode(np.frombuffer(photos[0].read_bytes(), np.uint8), cv2.IMREAD_GRAYSCALE)
+        if photo is None:
+            raise UsageError(f"{photos[0]}: not a picture")
         return cv2.resize(photo, (width, height), interpolation=cv2.INTER_AREA)
     noise = np.random.default_rng(0).integers(0, 256, (height, width)).astype(np.uint8)
     return cv2.GaussianBlur(noise, (0, 0), 2)
@@ -74,7 +77,7 @@ def sift_pair(image: np.ndarray, n_threads: int, pool: ThreadPoolExecutor) -> Pa
 
     size = 2.0 / 3.0 * BIN_PX  # of a keypoint whose bins are BIN_PX wide: 3 * size / 2
     keypoints = [cv2.KeyPoint(float(x), float(y), size, 0, 0, 0) for y in dense.rows for x in dense.columns]
-    sift = cv2.SIFT_create()
+    sift = cv2.SIFT.create()
     one = (lambda: dense.compute(image)) if n_threads == 1 else ours
     return one, lambda: sift.compute(image, keypoints), len(keypoints)
 
