@@ -4,11 +4,15 @@ import functools
 
 import numpy as np
 import pytest
+from data_location import data_dir
 from mirror_models import assignments, clustered_rows, fitted_model, model_message
+from threadpoolctl import threadpool_limits
 
-from stillwatch.agent.model_summary import mixture_of
+from stillwatch.agent.mixture import MemoryBoundedMixture
+from stillwatch.agent.model_summary import mixture_of, model_fields
 from stillwatch.transport.codec import decode, encode
 from stillwatch.transport.errors import DecodeError, EncodeError
+from stillwatch.transport.messages import Message, Model
 from stillwatch.transport.mirror import MAX_PACKET_BYTES, MIN_PACKET_BYTES, ModelEncoder
 from stillwatch.transport.mirror_ground import ModelMirror
 from stillwatch.transport.mirror_model import moments_of, posterior_gaussians, prior_gaussian, summary_of
@@ -99,6 +103,27 @@ def test_each_prefix_is_useful_and_more_bytes_are_better(is_full):
     assert found == sorted(found)
     assert found[0] > 0.25
     assert found[-1] > 0.9
+
+
+@pytest.mark.slow
+def test_mixture_learnt_from_real_digits_is_assigned_alike_within_its_bytes():
+    digits = np.load(data_dir("mnist") / "mnist.npz")
+    name = next(key for key in digits.files if digits[key].ndim >= 2 and len(digits[key]) >= 10_000)
+    pixels = digits[name].reshape(len(digits[name]), -1)[:5000].astype(np.float32) / 255.0
+    pixels -= pixels.mean(axis=0)
+    with threadpool_limits(1):
+        _, axes = np.linalg.eigh(pixels.T @ pixels)
+        rows = np.ascontiguousarray(pixels @ axes[:, : -N_DIMS - 1 : -1])
+        learner = MemoryBoundedMixture(N_DIMS, memory=4000, max_components=100)
+        vehicle = learner.partial_fit(rows).predictive()
+    fields = model_fields(vehicle, 100)
+    header = {name: getattr(small(), name) for name in Message.__struct_fields__}
+    model = Model(**header, which="patches", n_components=len(fields["ids"]), model_epoch=1, **fields)
+    encoder, mirror = ModelEncoder(), ModelMirror()
+    encoder.update(model)
+    assert deliver(encoder, mirror) <= 50 * len(model.ids)
+    assert len(model.ids) > 20
+    assert (mixture_of(mirror.summary()).predict(rows) == vehicle.predict(rows)).mean() >= SAME
 
 
 @pytest.mark.parametrize("is_full", [False, True])
