@@ -12,6 +12,7 @@ import numpy as np
 _STEPS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200,
             86_400, 172_800, 604_800, 2_592_000)  # fmt: skip
 WIDTH = 1000.0
+MOST_RARE = 1e6
 # Muted, and each unlike its neighbours: (hue, saturation in %). Beyond them they come again in another lightness.
 _HUES = ((192, 48), (24, 62), (255, 30), (82, 34), (340, 42), (46, 58), (215, 46), (150, 30), (8, 45), (285, 26),
          (62, 40), (172, 42), (316, 28), (232, 32))  # fmt: skip
@@ -35,10 +36,13 @@ def duration(seconds: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a count with thin spaces between thousands, or a short figure above a million."""
-    if abs(value) >= 1e7:
-        return f"{value / 1e6:,.0f} M".replace(",", "\u202f")
+    """Return a count with thin spaces between thousands."""
     return f"{value:,.0f}".replace(",", "\u202f")
+
+
+def rarity(value: float) -> str:
+    """Return N of "one frame in N"; beyond a million it is no longer a measurement."""
+    return "over a million" if value >= MOST_RARE else number(value)
 
 
 def n_bytes(value: float) -> str:
@@ -153,7 +157,7 @@ def line_chart(
     def y_of(value: float) -> float:
         return top + (height - top) * (1 - (value - low) / (high - low))
 
-    spacing = span_ns // 20 if len(points) > 20 else span_ns
+    spacing = span_ns // 8 if len(points) > 20 else span_ns
     placed = [(_x(x, span_ns), y_of(y) if not math.isnan(y) else math.nan) for x, y in with_breaks(points, spacing)]
     body = f"<path class='fill' d='{area(placed, height)}'/><path class='line' d='{path(placed)}'/>"
     y_ticks = [(y_of(value), show(value)) for value in ticks]

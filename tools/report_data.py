@@ -17,6 +17,7 @@ MAX_BINS = 1600  # of the novelty curve
 MAX_POINTS = 600  # of slower curves: components, memory
 MAX_EVENTS = 2000
 MAX_EXEMPLARS = 200
+SILENCE_NS = 5_000_000_000
 
 
 @dataclass
@@ -178,6 +179,8 @@ class _Segment:
     next: dict[str, int] = field(default_factory=dict)
     t_ns: int = 0
     wall_ns: int = 0
+    seen_ns: int = 0  # furthest x of any message: threads send out of order
+    step_ns: float = 0.0  # typical step of it
 
 
 class _Reader:
@@ -187,7 +190,6 @@ class _Reader:
         self.data = ReportData(run)
         self._segments: dict[tuple[str, int], _Segment] = {}
         self._events: dict[tuple[str, int, int], Event] = {}
-        self._last_seen: tuple[tuple[str, int], int] | None = None
 
     def read(self) -> ReportData:
         data = self.data
@@ -215,9 +217,8 @@ class _Reader:
         segment.wall_ns = max(segment.wall_ns, message.wall_ns)
         data.last_wall_ns = max(data.last_wall_ns, message.wall_ns)
         x = segment.offset_ns + max(message.t_ns - segment.t0_ns, 0)
-        if self._last_seen is not None and self._last_seen[0] == key and x - self._last_seen[1] > 5_000_000_000:
-            data.gaps.append((self._last_seen[1], x))
-        self._last_seen = (key, x)
+        data.received_bytes[kind] = data.received_bytes.get(kind, 0) + data.run.payload_bytes
+        self._note_silence(segment, x)
         data.span_ns = max(data.span_ns, x)
         handler = getattr(self, f"_on_{kind}", None)
         if handler is not None:
@@ -232,9 +233,21 @@ class _Reader:
             offset = max(end, before.offset_ns + (message.wall_ns - before.wall0_ns))
             self.data.restarts.append(offset)
         segment = _Segment(message.t_ns, message.wall_ns, offset, t_ns=message.t_ns, wall_ns=message.wall_ns)
+        segment.seen_ns = offset
         self._segments[key] = segment
         self.data.runs.append(key[0])
         return segment
+
+    def _note_silence(self, segment: _Segment, x: int) -> None:
+        """Note a stretch without any message that is long for this camera: slow ones are silent for a while."""
+        step = x - segment.seen_ns
+        if step <= 0:
+            return
+        if step > max(SILENCE_NS, 8 * segment.step_ns) and segment.step_ns > 0:
+            self.data.gaps.append((segment.seen_ns, x))
+        else:
+            segment.step_ns = step if segment.step_ns == 0 else 0.95 * segment.step_ns + 0.05 * step
+        segment.seen_ns = x
 
     def _on_score(self, x: int, message: m.Score) -> None:
         place = self.data.curve.at(x)

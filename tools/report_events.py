@@ -28,7 +28,7 @@ def events_section(data: ReportData, label: c.Label, numbered: dict) -> str:
     if rest:
         rows = "".join(
             f"<tr id='event-{numbered[e.key]}'><td class='n'>{numbered[e.key]}</td><td>{c.esc(label(e.x_ns))}</td>"
-            f"<td>{c.esc(_kind(e))}</td><td>{c.duration(e.duration_s)}</td><td class='n'>{c.number(e.rarity)}</td></tr>"
+            f"<td>{c.esc(_kind(e))}</td><td>{c.duration(e.duration_s)}</td><td class='n'>{c.rarity(e.rarity)}</td></tr>"
             for e in rest
         )
         more = (f"<details><summary>{len(rest)} lesser events</summary><div class='scroll'><table><tr><th class='n'>No."
@@ -49,9 +49,11 @@ def event_card(event: Event, n: int, label: c.Label) -> str:
     alert = event.best or event.last
     history = event.first.history if event.first.history is not None else event.last.history
     values = [] if history is None else [float(v) for v in history]
-    facts = [f"lasted {c.duration(event.duration_s)}" if event.ended else "no end received"]
-    if event.rarity > 1:
-        facts.append(f"one frame in {c.number(event.rarity)}")
+    facts = [] if event.ended else ["no end received"]
+    if event.ended and event.duration_s > 0:
+        facts.append(f"lasted {c.duration(event.duration_s)}")
+    if event.rarity >= 10:
+        facts.append(f"one frame in {c.rarity(event.rarity)}")
     if alert.component >= 0:
         facts.append(f"nearest component {alert.component}")
     nav = _position(event.first.nav)

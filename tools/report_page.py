@@ -5,6 +5,7 @@ nothing outside the page.
 """
 
 import datetime
+from collections import Counter
 from collections.abc import Callable
 
 from stillwatch.tools import report_charts as c
@@ -61,20 +62,30 @@ def _lead(data: ReportData, totals: dict) -> str:
     watched = c.duration(data.span_ns / 1e9)
     if not frames:
         return "No frame has been seen yet."
-    novel = [event for event in data.events if event.first.alert_kind in ("novel", "novelty")]
-    text = f"Watched for {watched}, {c.number(frames)} frames. "
     if not data.events:
-        return text + "Nothing was out of the ordinary."
+        return f"Watched for {watched}, {c.number(frames)} frames. Nothing was out of the ordinary."
+    counts = Counter(_group(event.first.alert_kind) for event in data.events)
+    told = []
+    if counts["novel"]:
+        told.append(_plural(counts["novel"], "One event looked new", "{} events looked new"))
+    if counts["category"]:
+        told.append(_plural(counts["category"], "one new kind of scene appeared", "{} new kinds of scene appeared"))
+    if counts["view"]:
+        told.append(_plural(counts["view"], "one alert was about the view", "{} alerts were about the view"))
+    text = "; ".join(told)
     worst = max(data.events, key=lambda event: (event.rarity, event.severity))
-    count = "One event" if len(novel) == 1 else f"{len(novel)} events" if novel else "No event"
-    text += f"<b>{count}</b> looked new"
-    others = len(data.events) - len(novel)
-    if others:
-        text += f", and {others} other alert{'s' if others > 1 else ''} concerned the view itself"
-    text += "."
-    if worst.rarity > 1:
-        text += f" The rarest moment, at {labeller(data)(worst.x_ns)}, was one frame in {c.number(worst.rarity)}."
-    return text
+    rarest = ""
+    if worst.rarity > 10:
+        rarest = f" The rarest moment, at {labeller(data)(worst.x_ns)}, was one frame in {c.rarity(worst.rarity)}."
+    return f"Watched for {watched}, {c.number(frames)} frames. <b>{text[0].upper()}{text[1:]}.</b>{rarest}"
+
+
+def _group(kind: str) -> str:
+    return {"novel": "novel", "novelty": "novel", "new_category": "category"}.get(kind, "view")
+
+
+def _plural(n: int, one: str, many: str) -> str:
+    return one if n == 1 else many.format(n)
 
 
 def _facts(data: ReportData) -> str:
@@ -83,7 +94,7 @@ def _facts(data: ReportData) -> str:
     refused = sum(dict(totals.get("refused") or {}).values())
     dropped = int(totals.get("dropped", 0) or 0)
     status = data.status
-    sent = sum(data.received_bytes.values()) or (sum(status.tx_bytes.values()) if status else 0)
+    sent = sum(data.received_bytes.values())
     facts = [
         ("Watched", c.duration(data.span_ns / 1e9), f"{c.number(frames)} frames"),
         ("Alerts", c.number(totals.get("alerts", len(data.events))), _suppressed(status)),
@@ -153,11 +164,13 @@ def _refusals(data: ReportData) -> str:
 
 def _link(data: ReportData) -> str:
     status = data.status
-    sent = sorted((status.tx_bytes if status else {}).items(), key=lambda item: -item[1])
+    told = (status.tx_bytes if status else {}) or data.received_bytes
+    sent = sorted(told.items(), key=lambda item: -item[1])
     rows = [(name, float(n), c.n_bytes(n)) for name, n in sent]
     hours = data.span_ns / 3.6e12
     rate = f"{c.n_bytes(sum(n for _, n in sent) / hours)} an hour" if sent and hours > 0 else ""
-    note = f"<p class='note'>{rate}, to all that listened.</p>" if rate else ""
+    who = "sent to all that listened" if status and status.tx_bytes else "of messages, as they are in this folder"
+    note = f"<p class='note'>{rate}, {who}.</p>" if rate else ""
     kinds = sorted(data.received.items(), key=lambda item: -item[1])
     drops = status.drops if status else {}
     body = "".join(
@@ -167,7 +180,7 @@ def _link(data: ReportData) -> str:
     )
     table = ("<div class='scroll'><table><tr><th>Message</th><th class='n'>Here</th><th class='n'>Missing</th>"
              f"<th class='n'>Dropped by the sender</th></tr>{body}</table></div>")  # fmt: skip
-    left = f"<h3>Bytes sent, by link or kind</h3>{c.bars(rows)}" if rows else "<h3>Bytes sent</h3><p>Not told.</p>"
+    left = f"<h3>Bytes, by link or kind</h3>{c.bars(rows)}"
     return (f"<h2>The link</h2>{note}<div class='two'><div>{left}</div>"
             f"<div><h3>Messages</h3>{table}</div></div>")  # fmt: skip
 

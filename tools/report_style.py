@@ -21,7 +21,7 @@ h2{font-size:23px;line-height:1.25;margin:56px 0 4px;letter-spacing:-.005em}
 h3{font-size:13px;font-weight:600;margin:26px 0 8px;color:var(--soft)}
 p{margin:0 0 10px;max-width:68ch;text-wrap:pretty}
 .note{color:var(--soft);font-size:14px;margin-bottom:14px}
-.meta{max-width:none;color:var(--soft);font-size:14px;margin:8px 0 0}
+.meta{max-width:none;overflow-wrap:anywhere;color:var(--soft);font-size:14px;margin:8px 0 0}
 .meta span+span:before{content:"\\00b7";margin:0 .55em}
 .lead{font-size:21px;line-height:1.42;margin:22px 0 26px;max-width:56ch}
 .lead b{font-weight:600}
@@ -78,13 +78,13 @@ background:var(--bad)}
 .events{display:grid;grid-template-columns:repeat(auto-fill,minmax(308px,1fr));gap:22px;margin-top:18px}
 .event{background:var(--card);border:1px solid var(--rule);border-radius:6px;overflow:hidden;scroll-margin-top:20px}
 .event:target{border-color:var(--novel);box-shadow:0 0 0 1px var(--novel)}
-.picture{position:relative;background:var(--rule);aspect-ratio:4/3}
-.picture img{display:block;width:100%;height:100%;object-fit:fill}
+.picture{position:relative;background:var(--rule)}
+.picture img{display:block;width:100%;height:auto}
 .picture svg{position:absolute;inset:0;width:100%;height:100%}
 .picture rect{fill:none;stroke:#000;stroke-opacity:.55;stroke-width:4;vector-effect:non-scaling-stroke}
 .picture rect+rect{stroke:#ff9a4d;stroke-opacity:1;stroke-width:2}
 .picture:hover svg{opacity:0}
-.nopicture{display:grid;place-items:center;height:100%;color:var(--soft);font-size:13px}
+.nopicture{aspect-ratio:4/3;display:grid;place-items:center;height:100%;color:var(--soft);font-size:13px}
 .event .text{padding:11px 14px 13px}
 .event h4{margin:0;font-size:15px;font-weight:600;display:flex;justify-content:space-between;gap:10px}
 .event h4 span{font-weight:400;color:var(--soft)}

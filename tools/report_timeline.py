@@ -78,11 +78,11 @@ def timeline_section(data: ReportData, label: c.Label, numbered: dict) -> str:
 
 def _rarity_plot(data: ReportData, label: c.Label, numbered: dict, bins: Bins) -> str:
     raised, cleared = _thresholds(data)
-    top = max(max((item.rarity for _, item in bins), default=1.0), raised) * 1.6
+    top = max(min(max((item.rarity for _, item in bins), default=1.0), c.MOST_RARE), raised) * 1.6
     decades = math.log10(top)
 
     def y_of(value: float) -> float:
-        return HEIGHT * (1 - math.log10(max(value, 1.0)) / decades)
+        return HEIGHT * (1 - math.log10(min(max(value, 1.0), c.MOST_RARE)) / decades)
 
     points = [(x, y_of(item.rarity)) for x, item in bins if item.count]
     ticks = [(y_of(10**k), f"1 in {c.number(10**k)}" if k else "all") for k in range(int(decades) + 1)]
@@ -164,7 +164,7 @@ def _shade(name: str, start: int, end: int, span: int) -> str:
 def _tip(label: c.Label, x: int, item) -> list[str]:
     lines = [label(x)]
     if item.count:
-        lines.append(f"score {item.high:.2f}" + (f", one frame in {c.number(item.rarity)}" if item.rarity > 1 else ""))
+        lines.append(f"score {item.high:.2f}" + (f", one frame in {c.rarity(item.rarity)}" if item.rarity > 1 else ""))
     elif item.learning:
         lines.append("learning")
     if item.refused:

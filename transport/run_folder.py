@@ -152,6 +152,8 @@ class Run:
         Filled while `messages` is iterated.
     unreadable : int
         Message records whose payload this version cannot decode; counted while iterating.
+    payload_bytes : int
+        Length of the message last yielded, as it was sent.
     gaps : list of dict
         Outages of the disk: {lost_records, lost_bytes, from_ns, to_ns, reason}; filled while iterating.
     """
@@ -161,6 +163,7 @@ class Run:
         self.log_name = LOG_NAME if log_files(self.path, LOG_NAME) else RECORDING_NAME
         self.damage: list[Damage] = []
         self.unreadable = 0
+        self.payload_bytes = 0
         self.gaps: list[dict[str, Any]] = []
         self.summary: dict[str, Any] | None = _read_json(self.path / "summary.json")
         self.info = _read_json(self.path / "run.json") or {}
@@ -180,6 +183,7 @@ class Run:
             try:
                 kind, payload = unpack_message(record.body)
                 if kinds is None or kind in kinds:
+                    self.payload_bytes = len(payload)
                     yield kind, decode(payload)
             except DecodeError:
                 self.unreadable += 1
