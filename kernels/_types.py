@@ -26,11 +26,6 @@ def matrix(dtype):
     return types.Array(dtype, 2, "C")
 
 
-def cube(dtype):
-    """Return the type of a C-contiguous writable array of three dimensions."""
-    return types.Array(dtype, 3, "C")
-
-
 def read_vector(dtype):
     """Return the type of a C-contiguous array of one dimension that the kernel only reads."""
     return types.Array(dtype, 1, "C", readonly=True)
@@ -39,8 +34,3 @@ def read_vector(dtype):
 def read_matrix(dtype):
     """Return the type of a C-contiguous array of two dimensions that the kernel only reads."""
     return types.Array(dtype, 2, "C", readonly=True)
-
-
-def read_cube(dtype):
-    """Return the type of a C-contiguous array of three dimensions that the kernel only reads."""
-    return types.Array(dtype, 3, "C", readonly=True)

@@ -45,6 +45,22 @@ def test_every_patch_is_that_of_the_plain_version(height, width, step, bin_px, g
         assert dense.flat[i] == wanted[3]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_random_shapes_steps_and_bins_agree_with_the_plain_version(seed):
+    rng = np.random.default_rng(seed)
+    height, width = (int(side) for side in rng.integers(1, 60, 2))
+    step, bin_px = int(rng.integers(2, 20)), int(rng.integers(2, 7))
+    image = rng.integers(0, 256, (height, width)).astype(np.uint8)
+    dense = DenseSift(height, width, step_px=step, bin_px=[bin_px], smoothing_px=0.0, contrast_threshold=0.0)
+    dense.compute(image)
+    i = int(rng.integers(len(dense.out)))
+    place = dense.rows[i // len(dense.columns)], dense.columns[i % len(dense.columns)]
+    wanted = patch_sift(image.astype(np.float64), *place, bin_px)
+    np.testing.assert_allclose(dense.out[i], wanted[0], atol=3e-4)
+    np.testing.assert_allclose(dense.energy[i], wanted[1], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(dense.brightness[i], wanted[2], rtol=1e-5)
+
+
 def test_the_polynomial_angle_is_within_a_hundredth_of_a_degree_everywhere():
     angles = np.linspace(0, 2 * np.pi, 1441)[:-1]
     found = [sift.octant_angle(np.float32(math.cos(a)), np.float32(math.sin(a))) * 45 for a in angles]
