@@ -71,7 +71,7 @@ def write_recording(
         agent=config.agent.id, run=f"import-{clock.wall_ns() // 10**9:x}", config_text=config_toml(config),
         config_hash=config_hash(config), source_uri=name, source_kind="images",
     )  # fmt: skip
-    recorder = Recorder(folder, config, clock, session)
+    recorder: Recorder | None = None  # made with the first frame: what holds none leaves nothing behind
     count = skipped = 0
     first = last = None
     for data, when in frames:
@@ -79,10 +79,13 @@ def write_recording(
         if colour is None or (last is not None and when <= last) or colour.size // 3 > config.source.max_pixels:
             skipped += 1
             continue
+        if recorder is None:
+            recorder = Recorder(folder, config, clock, session)
         first, last = when if first is None else first, when
         recorder.image(count, when - first, when, data, _format_of(data), colour)
         count += 1
-    recorder.end({}, "", "imported")
+    if recorder is not None:
+        recorder.end({}, "", "imported")
     return count, skipped
 
 
