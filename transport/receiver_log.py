@@ -45,7 +45,8 @@ class ReceiverLog:
         self.duplicates = self.renumbered = 0
         self.continued = bool(log_files(self.folder, _NAME))
         self._clock = clock
-        self._known: dict[_Key, tuple[int, int]] = {}  # CRC of the record, UTC ns of its arrival; oldest first
+        self._known: dict[tuple[_Key, int], None] = {}  # number and CRC of each record, oldest first
+        self._arrivals: dict[_Key, int] = {}  # UTC ns of the last arrival of a number, oldest first
         self._read()
         self._is_in_doubt = False
         self._writer = RecordWriter(
@@ -60,8 +61,8 @@ class ReceiverLog:
 
     def arrived_lately(self, agent: int, number: Number) -> bool:
         """Tell whether an alert of this number was written within the last hour."""
-        known = self._known.get((agent, *number))
-        return known is not None and abs(self._clock.wall_ns() - known[1]) < _RECENT_NS
+        arrival_ns = self._arrivals.get((agent, *number))
+        return arrival_ns is not None and abs(self._clock.wall_ns() - arrival_ns) < _RECENT_NS
 
     def append(self, agent: int, alert: ThinAlert) -> bool | None:
         """Write an alert and return True; False if it was there already, None if the disk did not take it."""
@@ -71,20 +72,18 @@ class ReceiverLog:
                 self._read()
             except LogError:
                 return None
+            self._is_in_doubt = False
         record = encode_record(alert)
         key = (agent, alert.incarnation, alert.delivery)
-        known = self._known.get(key)
-        if known is not None:
-            if known[0] == google_crc32c.value(record):
-                self.duplicates += 1
-                self._known[key] = (known[0], self._clock.wall_ns())
-                return False
-            self.renumbered += 1
         arrival_ns = self._clock.wall_ns()
+        if (key, google_crc32c.value(record)) in self._known:
+            self.duplicates += 1
+            self._arrivals[key] = arrival_ns
+            return False
+        self.renumbered += key in self._arrivals
         if self._writer.append(KIND_ALERT, bytes([agent]) + record, arrival_ns) < 0:
             self._is_in_doubt = True
             return None
-        self._is_in_doubt = False
         self._note(agent, record, arrival_ns)
         return True
 
@@ -95,10 +94,12 @@ class ReceiverLog:
     def _note(self, agent: int, record: bytes, arrival_ns: int) -> None:
         alert = decode_alert_record(record)
         key = (agent, alert.incarnation, alert.delivery)
-        self._known.pop(key, None)
-        self._known[key] = (google_crc32c.value(record), arrival_ns)
+        self._known[key, google_crc32c.value(record)] = None
+        self._arrivals[key] = arrival_ns
         if len(self._known) > REMEMBERED:
             del self._known[next(iter(self._known))]
+        if len(self._arrivals) > REMEMBERED:
+            del self._arrivals[next(iter(self._arrivals))]
 
     def _read(self) -> None:
         """Learn what the last two files hold."""

@@ -43,7 +43,7 @@ def test_a_number_of_another_alert_is_not_taken_for_a_double(tmp_path):
     log = ReceiverLog(tmp_path, clock=CLOCK)
     log.append(1, alert(5))
     other = dataclasses.replace(alert(5), kind="vanished")
-    assert [log.append(1, other), log.append(1, other)] == [True, False]
+    assert [log.append(1, other), log.append(1, other), log.append(1, alert(5))] == [True, False, False]
     assert log.renumbered == 1
 
 
