@@ -16,6 +16,8 @@ from stillwatch.agent.mixture_predictive import KINDS, StudentMixture, pack_lowe
 from stillwatch.agent.mixture_priors import FARTHEST, Normaliser, prior_parameters
 
 VERSION = 1
+# The horizon is a guess: compression never acts as if less than this many times what was seen were still to come.
+LEAST_MAGNIFICATION = 20.0
 STATE_NAMES = (
     "version", "config", "pending", "shift", "scale", "x", "counts", "second", "component_count", "component_mean",
     "component_scatter", "component_id", "component_born", "component_tried", "totals", "free_energy",
@@ -89,7 +91,7 @@ class MemoryBoundedMixture:
         self.horizon = horizon
         self.concentration = concentration
         self.prior_strength = 0.01 if prior_strength is None else prior_strength
-        self.prior_scale = 0.1 if prior_scale is None else prior_scale
+        self.prior_scale = 0.05 if prior_scale is None else prior_scale
         self.max_components = max_components
         self.max_iterations = max_iterations
         self.warm_start = warm_start
@@ -202,7 +204,7 @@ class MemoryBoundedMixture:
         built = builder.build(items, warm=self.warm_start, merges=self.warm_start)
         if not self.warm_start and old is not None:
             self._match(old)
-        magnification = max(self.horizon / items.total, 1.0)
+        magnification = max(self.horizon / items.total, LEAST_MAGNIFICATION)
         squeezed = self._compressor.compress(
             items, builder.candidates[:, 0], builder.n_components, magnification
         )
@@ -337,14 +339,10 @@ class MemoryBoundedMixture:
     # State
 
     def memory_bytes(self) -> int:
-        """Return the bytes of all arrays, a constant: two predictives, of this epoch and the last, at their largest."""
+        """Return the bytes of all arrays, a constant: the predictive at its largest; older ones are their holders'."""
         arrays = [*self._items.arrays(), *self._builder.arrays(), *self._compressor.arrays(), self._pending]
-        rows = self.max_components + 1
-        per_row = self.n_dims if self.covariance == "diagonal" else self.n_dims * (self.n_dims + 1) // 2
-        snapshot = 8 * (rows * (2 * self.n_dims + per_row + 6) + 2 * self.n_dims)
-        if self.covariance == "full":
-            snapshot = 8 * (rows * (self.n_dims**2 + self.n_dims + 6) + 2 * self.n_dims)
-        return sum(array.nbytes for array in arrays) + 2 * snapshot
+        snapshot = StudentMixture.bytes_of(self.covariance, self.n_dims, self.max_components)
+        return sum(array.nbytes for array in arrays) + snapshot
 
     def _config(self) -> np.ndarray:
         settings = [self.n_dims, KINDS.index(self.covariance), self.memory, self.epoch_size, self.horizon]

@@ -16,7 +16,8 @@ SPLIT_UPDATES = 4
 # The future is not made of copies of the past, as 2.14 has it: each point stands for points spread about it with this
 # many times the covariance that the prior expects of a component. Without it magnified points have no width of their
 # own, groups with fewer points than dimensions gain without bound, and memory is spent on peeling single points off.
-SPREAD = 1.0
+SPREAD = 4.0
+SWEEPS = 2  # over all clumps at the end: top-down splits alone cannot move a point to another branch
 
 
 @dataclass
@@ -62,6 +63,7 @@ class Compressor:
         self.bounds = np.zeros((n_items + 1, 3), np.int64)  # low, middle, high in `order`
         self.after = np.zeros(n_items + 1)
         self.spread = family.isotropic(SPREAD)
+        self.values = np.zeros(n_items)
         self.parents = Moments(family.capacity + 1, family.n_dims, family.n_packed)
         self.report = CompressReport()
 
@@ -80,6 +82,7 @@ class Compressor:
         self._lay_out(items, groups, magnification)
         cost = sum(self._cost(items, p) for p in range(len(groups)))
         n_partitions = self._split_down(items, len(groups), cost, magnification)
+        n_partitions = self._sweep(items, n_partitions)
         self._summarise(items, n_partitions)
         items.take(self.kept)
         self.report.partitions = n_partitions
@@ -222,6 +225,54 @@ class Compressor:
         if gain is not None:
             heapq.heappush(queue, (-gain, p))
 
+    def _sweep(self, items: Items, n_partitions: int) -> int:
+        """Reassign the items of all clumps to their best clump (2.16, hard); return the partitions left.
+
+        Groups kept as single points stay as they are, so that the cost can only fall.
+        """
+        clumps = [p for p in range(n_partitions) if self._cost(items, p) >= self.clump_cost]
+        rest = [self._rows(p).copy() for p in range(n_partitions) if self._cost(items, p) < self.clump_cost]
+        if len(clumps) < 2:
+            return n_partitions
+        members = np.concatenate([self._rows(p) for p in clumps])
+        label = np.repeat(np.arange(len(clumps)), [self.bounds[p, 2] - self.bounds[p, 0] for p in clumps])
+        order = np.argsort(members, kind="stable")
+        members, label = members[order], label[order]
+        for _ in range(SWEEPS):
+            best = self._best_clump(items, members, label, len(clumps))
+            if np.array_equal(best, label):
+                break
+            label = best
+        groups = [members[label == j] for j in range(len(clumps))]
+        groups = [rows for rows in groups if len(rows)] + rest
+        low = 0
+        for p, rows in enumerate(groups):
+            self.order[low : low + len(rows)] = rows
+            self.bounds[p] = low, low, low + len(rows)
+            low += len(rows)
+        return len(groups)
+
+    def _best_clump(self, items: Items, members: np.ndarray, label: np.ndarray, n_clumps: int) -> np.ndarray:
+        """Return the clump of largest S_sk for each member, one clump's posterior at a time in a trial place."""
+        family, place = self.family, self.family.child_a
+        mass = np.bincount(label, self.weights[members], n_clumps)
+        log_weight, weight = np.zeros(n_clumps), np.zeros(n_clumps)
+        mixture_common.sticks_expectation(mass, np.argsort(-mass, kind="stable"), self.alpha, log_weight, weight)
+        n = len(members)
+        best, found = np.full(n, -np.inf), np.zeros(n, np.int64)
+        for j in range(n_clumps):
+            rows = members[label == j]
+            if not len(rows):
+                continue
+            centre = items.x[rows[0]].astype(np.float64)
+            family.collect(items, rows, self.weights[rows], centre, family.moments, place, self.spread)
+            family.fit(place)
+            wide = family.spread_cost(place, self.spread)
+            family.log_joint(items, members, place, log_weight[j] - wide, self.values[:n])
+            closer = self.values[:n] > best
+            best[closer], found[closer] = self.values[:n][closer], j
+        return found
+
     def _summarise(self, items: Items, n_partitions: int) -> None:
         """Write clumps, then singlets, of the final partition into `kept`."""
         kept, family, place = self.kept, self.family, self.family.capacity
@@ -249,5 +300,5 @@ class Compressor:
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        own = [self.order, self.weights, self.bounds, self.after, self.spread]
+        own = [self.order, self.weights, self.bounds, self.after, self.spread, self.values]
         return [*self.kept.arrays(), *self.parents.arrays(), *own]

@@ -103,6 +103,10 @@ class DiagonalFamily(Family):
         """Return `times` the variances that the prior expects of a component."""
         return np.full(self.n_dims, times * self.prior[2] / self.prior[1])
 
+    def spread_cost(self, place: int, spread: np.ndarray) -> float:
+        """Return tr(E[Lambda] spread) / 2: what the width of a point takes from its expected log density."""
+        return 0.5 * float(self.precision[place] @ spread)
+
     def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:
         """Write the statistics of weighted items to a place; sums are taken about `centre`."""
         moments.count[place] = mixture_diagonal.moments(
@@ -167,7 +171,8 @@ class DiagonalFamily(Family):
         spread = self.no_spread if task.spread is None else task.spread
         entropy_and_evidence = mixture_diagonal.split(
             items.x, items.second, items.n_clumps, rows, weights, moments.mean[place], moments.scatter[place],
-            self._settings, spread, task.soft, task.n_updates, self._stats, self._fits, self.sides, self.share[: len(rows)],
+            self._settings, spread, task.soft, task.n_updates, self._stats, self._fits, self.sides,
+            self.share[: len(rows)],
         )  # fmt: skip
         for child, base in ((self.child_a, 0), (self.child_b, 1)):
             self.moments.count[child] = self._fits[base, 3]
@@ -221,6 +226,10 @@ class FullFamily(Family):
         packed = np.zeros(self.n_packed)
         packed[self._diagonal] = times * self.prior[2] / self.prior[1]
         return packed
+
+    def spread_cost(self, place: int, spread: np.ndarray) -> float:
+        """Return tr(E[Lambda] spread) / 2: what the width of a point takes from its expected log density."""
+        return 0.5 * float(self._pack_precision(place) @ spread)
 
     def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:
         """Write the statistics of weighted items to a place; sums are taken about `centre`."""
@@ -341,10 +350,8 @@ class FullFamily(Family):
             self.fit(a)
             self.fit(b)
             for child, out in ((a, self.sides[2]), (b, self.sides[3])):
-                wide = 0.0
-                if task.spread is not None:
-                    wide = -0.5 * float(self._pack_precision(child) @ task.spread)
-                self.log_joint(items, rows, child, wide, out)
+                wide = 0.0 if task.spread is None else self.spread_cost(child, task.spread)
+                self.log_joint(items, rows, child, -wide, out)
             odds = mixture_common.split_log_odds(count_a, count_b, task.after, task.alpha)
             change = mixture_common.update_share(self.sides[2, :n], self.sides[3, :n], odds, task.soft, share)
             if change == 0.0:

@@ -15,7 +15,7 @@ class Items:
         Mean of each clump, or the point, in the learner's normalised units.
     counts : ndarray of shape (capacity,), float64
         Points an item stands for.
-    second : ndarray of shape (clump_capacity, n_packed), float64
+    second : ndarray of shape (clump_capacity, n_packed), float32
         Average of (x - mean)(x - mean)^T over a clump's members: variances, or the packed lower triangle.
     n_clumps, n_items : int
         Clumps in use, and items in use: singlets and the epoch lie between them.
@@ -24,7 +24,7 @@ class Items:
     def __init__(self, n_dims: int, n_packed: int, capacity: int, clump_capacity: int):
         self.x = np.zeros((capacity, n_dims), np.float32)
         self.counts = np.zeros(capacity)
-        self.second = np.zeros((clump_capacity, n_packed))
+        self.second = np.zeros((clump_capacity, n_packed), np.float32)
         self.n_clumps = 0
         self.n_items = 0
 

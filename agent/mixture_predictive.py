@@ -223,6 +223,14 @@ class StudentMixture:
         log_joint /= log_joint.sum(axis=1, keepdims=True)
         return log_joint[:, :-1]
 
+    @staticmethod
+    def bytes_of(covariance: str, n_dims: int, n_components: int) -> int:
+        """Return the bytes that a snapshot with so many components takes."""
+        d, k = n_dims, n_components
+        summary = 6 + 2 * d + k * (4 + d + (d if covariance == "diagonal" else d * (d + 1) // 2))
+        density = k + 2 * d + (k + 1) * (3 + 2 * d if covariance == "diagonal" else 4 + d + d * d)
+        return 8 * (summary + density)
+
     def memory_bytes(self) -> int:
         """Return the bytes of this snapshot's arrays."""
         return sum(array.nbytes for array in self._arrays())

@@ -23,7 +23,7 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 @kernel(
     f8(
-        read_matrix(f4), read_matrix(f8), i8, read_vector(i8), read_vector(f8), read_vector(f8), read_vector(f8),
+        read_matrix(f4), read_matrix(f4), i8, read_vector(i8), read_vector(f8), read_vector(f8), read_vector(f8),
         vector(f8), vector(f8),
     )
 )
@@ -31,7 +31,7 @@ def moments(x, second, n_clumps, rows, weights, centre, spread, mean, scatter):
     """Write the weighted mean and summed squared deviations of some items; return the sum of weights.
 
     x : ndarray of shape (n_items, n_dims), float32, means of clumps first, then points
-    second : ndarray of shape (n_clumps, n_dims), float64, variance of each clump's members
+    second : ndarray of shape (n_clumps, n_dims), float32, variance of each clump's members
     rows : ndarray of shape (n,), int64;  weights : ndarray of shape (n,), float64, points per item times share
     centre : ndarray of shape (n_dims,), float64: sums are taken about it, as E[x^2] - E[x]^2 would cancel
     spread : ndarray of shape (n_dims,), float64, variance added to each point: where compression expects its like
@@ -94,7 +94,7 @@ def posterior(count, mean, scatter, prior, post_mean, precision, out):
 
 @reduction_kernel(
     types.void(
-        read_matrix(f4), read_matrix(f8), i8, read_vector(i8), f8, read_vector(f8), read_vector(f8), vector(f8)
+        read_matrix(f4), read_matrix(f4), i8, read_vector(i8), f8, read_vector(f8), read_vector(f8), vector(f8)
     )
 )
 def log_joint_list(x, second, n_clumps, rows, constant, post_mean, precision, out):
@@ -117,7 +117,7 @@ def log_joint_list(x, second, n_clumps, rows, constant, post_mean, precision, ou
 
 @reduction_kernel(
     types.void(
-        read_matrix(f4), read_matrix(f8), i8, i8, i8, i8,
+        read_matrix(f4), read_matrix(f4), i8, i8, i8, i8,
         read_vector(f8), read_matrix(f8), read_matrix(f8), matrix(f8),
     )
 )
@@ -151,7 +151,7 @@ def _weigh_sides(weights, share, weight_a, weight_b):
 
 @kernel(
     f8(
-        read_matrix(f4), read_matrix(f8), i8, read_vector(i8), read_vector(f8), read_vector(f8), read_vector(f8),
+        read_matrix(f4), read_matrix(f4), i8, read_vector(i8), read_vector(f8), read_vector(f8), read_vector(f8),
         read_vector(f8), read_vector(f8), i8, i8, matrix(f8), matrix(f8), matrix(f8), vector(f8),
     )
 )

@@ -48,11 +48,11 @@ def gather_centred(x, rows, centre, out):
             out[i, d] = x[rows[i], d] - centre[d]
 
 
-@kernel(types.void(read_matrix(f8), read_vector(i8), read_vector(f8), i8, vector(f8)))
+@kernel(types.void(read_matrix(f4), read_vector(i8), read_vector(f8), i8, vector(f8)))
 def add_packed_moments(second, rows, weights, n_clumps, packed):
     """Add the weighted packed second moments of the clumps in a list.
 
-    second : ndarray of shape (n_clumps, n_packed), float64;  packed : ndarray of shape (n_packed,), added to
+    second : ndarray of shape (n_clumps, n_packed), float32;  packed : ndarray of shape (n_packed,), added to
     """
     for i in range(rows.shape[0]):
         if rows[i] < n_clumps:
@@ -244,7 +244,7 @@ def pack_doubled(square, packed):
         p += 1
 
 
-@reduction_kernel(f8(read_vector(f8), read_matrix(f8), i8))
+@reduction_kernel(f8(read_vector(f8), read_matrix(f4), i8))
 def trace_product(precision, second, clump):
     """Return tr(E[Lambda] C) of one clump from packed matrices, the first with its off-diagonal entries doubled."""
     total = 0.0
@@ -253,7 +253,7 @@ def trace_product(precision, second, clump):
     return total
 
 
-@kernel(types.void(read_vector(f8), read_matrix(f8), read_vector(i8), i8, vector(f8)))
+@kernel(types.void(read_vector(f8), read_matrix(f4), read_vector(i8), i8, vector(f8)))
 def subtract_traces(precision, second, rows, n_clumps, out):
     """Subtract tr(E[Lambda] C) / 2 from the log joints of the clumps in a list (the average of F(x), 2.10)."""
     for i in range(rows.shape[0]):
@@ -261,7 +261,7 @@ def subtract_traces(precision, second, rows, n_clumps, out):
             out[i] -= 0.5 * trace_product(precision, second, rows[i])
 
 
-@kernel(types.void(read_vector(f8), read_matrix(f8), i8, i8, i8, i8, matrix(f8)))
+@kernel(types.void(read_vector(f8), read_matrix(f4), i8, i8, i8, i8, matrix(f8)))
 def subtract_traces_block(precision, second, first, n_rows, n_clumps, k, out):
     """As `subtract_traces`, for column k of a block of items from `first`."""
     for row in range(min(n_rows, n_clumps - first)):

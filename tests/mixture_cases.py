@@ -53,7 +53,7 @@ def clumped(rows: np.ndarray, labels: np.ndarray, covariance: str) -> Items:
     n, d = rows.shape
     rows = rows.astype(np.float32).astype(np.float64)
     items = items_of(rows[:0], covariance, n)
-    items.second = np.zeros((n, items.second.shape[1]))
+    items.second = np.zeros((n, items.second.shape[1]), np.float32)
     low = np.tril_indices(d)
     for who in np.unique(labels[labels >= 0]):
         mine = rows[labels == who]
@@ -82,7 +82,8 @@ def dense_shares(builder: ModelBuilder, n_items: int) -> np.ndarray:
     shares = np.zeros((n_items, builder.n_components))
     for column in range(builder.candidates.shape[1]):
         used = builder.candidates[:n_items, column] >= 0
-        shares[np.flatnonzero(used), builder.candidates[:n_items, column][used]] = builder.shares[:n_items, column][used]
+        who = builder.candidates[:n_items, column][used]
+        shares[np.flatnonzero(used), who] = builder.shares[:n_items, column][used]
     return shares
 
 

@@ -1,0 +1,48 @@
+"""The scoring kernels: one logarithm for many dimensions, no overflow, ties to the first."""
+
+import numpy as np
+import pytest
+from kernel_allocations import assert_no_allocation
+from scipy.special import logsumexp
+
+from stillwatch.kernels import mixture_score as score
+
+
+@pytest.mark.parametrize("n_dims", [1, 18, 20, 21, 49])
+def test_a_product_of_factors_gives_the_sum_of_their_logarithms(n_dims):
+    rng = np.random.default_rng(n_dims)
+    x, means, scales = rng.normal(size=(30, n_dims)) * 5, rng.normal(size=(n_dims, 7)), rng.uniform(0.1, 2, (n_dims, 7))
+    constants, powers, out = rng.normal(size=7), rng.uniform(1, 50, 7), np.zeros((30, 7))
+    score.log_joint_diagonal(x, 30, means, scales, constants, powers, np.zeros(7), out)
+    factors = np.log1p((x[:, :, None] - means) ** 2 * scales).sum(axis=1)
+    np.testing.assert_allclose(out, constants - powers * factors, rtol=1e-10)
+
+
+def test_rows_far_out_do_not_overflow():
+    x, out = np.full((1, 40), 1e90), np.zeros((1, 2))
+    score.log_joint_diagonal(x, 1, np.zeros((40, 2)), np.ones((40, 2)), np.zeros(2), np.ones(2), np.zeros(2), out)
+    np.testing.assert_allclose(out, -40 * np.log(score.LARGEST_FACTOR))
+
+
+def test_full_log_joints():
+    rng = np.random.default_rng(0)
+    whitened, offsets = rng.normal(size=(8, 6)), rng.normal(size=(3, 2))
+    constants, powers, dofs, out = rng.normal(size=3), rng.uniform(1, 9, 3), rng.uniform(1, 9, 3), np.zeros((8, 3))
+    score.log_joint_full(whitened, offsets, 8, constants, powers, dofs, out)
+    distance = ((whitened.reshape(8, 3, 2) - offsets) ** 2).sum(axis=2)
+    np.testing.assert_allclose(out, constants - powers * np.log1p(distance / dofs), rtol=1e-10)
+
+
+def test_totals_and_labels():
+    log_joint = np.array([[0.0, 2.0, 2.0, 9.0], [-900.0, -905.0, -910.0, -1000.0], [5.0, 1.0, 2.0, -1e9]])
+    total, label = np.zeros(3), np.zeros(3, np.int64)
+    score.log_total(log_joint, 3, 3, total, label)
+    np.testing.assert_allclose(total, logsumexp(log_joint, axis=1), rtol=1e-12)
+    assert label.tolist() == [1, 0, 0]
+
+
+def test_nothing_is_allocated():
+    x, out = np.zeros((4, 3)), np.zeros((4, 2))
+    parts = (np.zeros((3, 2)), np.ones((3, 2)), np.zeros(2), np.ones(2), np.zeros(2))
+    assert_no_allocation(score.log_joint_diagonal, x, 4, *parts, out)
+    assert_no_allocation(score.log_total, out, 4, 2, np.zeros(4), np.zeros(4, np.int64))
