@@ -42,7 +42,7 @@ class PixelScale:
         return f"white{self._white:g}" if self._white else ""
 
     def to_bgr(self, image: np.ndarray) -> np.ndarray:
-        """Return the image as (height, width, 3) uint8 BGR.
+        """Return the image as (height, width, 3) uint8 BGR; itself where it is that already.
 
         Parameters
         ----------
@@ -63,7 +63,7 @@ class PixelScale:
         if image.ndim == 2:
             code = cv2.COLOR_GRAY2BGR if self._bayer is None or min(image.shape) < 2 else self._bayer
             return cv2.cvtColor(image, code)
-        return cv2.cvtColor(image, cv2.COLOR_BGRA2BGR) if image.shape[2] == 4 else np.ascontiguousarray(image)
+        return cv2.cvtColor(image, cv2.COLOR_BGRA2BGR) if image.shape[2] == 4 else image
 
     def _to_8_bit(self, image: np.ndarray) -> np.ndarray:
         if image.dtype.kind not in "buif":

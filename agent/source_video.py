@@ -157,16 +157,16 @@ class Decoder:
             return self._scale.to_bgr(_plane(frame, np.dtype(np.uint8), 1)[:, :, 0])
         if frame.format.name == "bgr24":  # would come back as it is, perhaps upside down (bottom-up AVI)
             rgb = self._reformatter.reformat(frame, format="rgb24", threads=1)
-            return self._scale.to_bgr(_plane(rgb, np.dtype(np.uint8), 3)[:, :, ::-1])
+            return self._scale.to_bgr(np.ascontiguousarray(_plane(rgb, np.dtype(np.uint8), 3)[:, :, ::-1]))
         bgr = self._reformatter.reformat(frame, format="bgr24", threads=1)
         return self._scale.to_bgr(_plane(bgr, np.dtype(np.uint8), 3))
 
 
 def _plane(frame: Any, dtype: np.dtype, channels: int) -> np.ndarray:
-    """Return the first plane as (height, width, channels), without its padding, owning its memory."""
+    """Return the first plane as a (height, width, channels) view of the frame's memory, without its padding."""
     plane = frame.planes[0]
-    rows = np.frombuffer(plane, dtype).reshape(-1, plane.line_size // dtype.itemsize)[: frame.height]
-    return rows[:, : frame.width * channels].reshape(frame.height, frame.width, channels).copy()
+    strides = (plane.line_size, channels * dtype.itemsize, dtype.itemsize)
+    return np.ndarray((frame.height, frame.width, channels), dtype, buffer=plane, strides=strides)
 
 
 def _video_stream(container: Any, uri: str) -> Any:
