@@ -31,6 +31,11 @@ test-nojit: setup ## kernels as plain Python, every line of kernels/ covered
 test-bounds: setup ## kernels compiled with bounds checks
 	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/unit/kernels
 
+test-opencv4: setup ## HOG against OpenCV 4's own, live, in a second venv (OpenCV 5 has none)
+	$(PYTHON) -m venv build/opencv4
+	build/opencv4/bin/python -m pip install --quiet --disable-pip-version-check --editable . 'opencv-python-headless==4.12.*'
+	build/opencv4/bin/python tests/golden/make_hog_opencv4.py check tests/golden/hog_opencv4.npz
+
 soak: setup ## the long counts: kills, messages, frames (an hour or more)
 	$(BIN)/pytest -q -m soak --timeout=7200 -s
 
@@ -62,4 +67,4 @@ clean: ## what builds leave behind
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup demo test test-nojit test-bounds soak perf check typecheck bench build clean help
+.PHONY: setup demo test test-nojit test-bounds test-opencv4 soak perf check typecheck bench build clean help

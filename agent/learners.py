@@ -7,7 +7,7 @@ so that a replay submits and activates at the same frames whatever the machine d
 import queue
 import threading
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class EpochReport:
     exemplar_utility: float
 
 
-def _mixture(config: MixtureConfig, n_dims: int, covariance: str, seed: int) -> MemoryBoundedMixture:
+def _mixture(config: MixtureConfig, n_dims: int, covariance: Literal["diagonal", "full"], seed: int) -> MemoryBoundedMixture:
     return MemoryBoundedMixture(
         n_dims, covariance=covariance, memory=config.memory, horizon=config.horizon,
         concentration=config.concentration, prior_scale=config.prior_scale, max_components=config.max_components,
