@@ -164,10 +164,11 @@ class ComponentExemplars:
 
     def state(self) -> State:
         """Return everything held, as flat arrays."""
-        return {
+        own: State = {
             "ids": self._ids.copy(), "rows": self._rows.copy(), "numbers": self._numbers.copy(),
             "typicality": self._typicality.copy(), "n_refused": np.array(self.n_refused_, np.int64),
-        } | with_prefix("payloads", self._payloads.state(len(self._numbers)))  # fmt: skip
+        }  # fmt: skip
+        return own | with_prefix("payloads", self._payloads.state(len(self._numbers)))
 
     def restore(self, state: State) -> None:
         """Take over a state of the same sizes. Raises SnapshotError, and changes nothing, if it is not one."""

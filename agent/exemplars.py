@@ -360,7 +360,7 @@ class StreamGreedy:
     def state(self) -> State:
         """Return everything learnt and buffered, as flat arrays; `restore` goes on from it bit for bit."""
         held, waiting = self.n_held_, self._n_buffered
-        state = {name.strip("_"): np.array(getattr(self, name), np.int64) for name in self._COUNTERS}
+        state: State = {name.strip("_"): np.array(getattr(self, name), np.int64) for name in self._COUNTERS}
         state |= {"identity": self._identity(), "buffer": self._buffer[:waiting].copy()}
         state |= {"exemplars": self.exemplars_, "ids": self.exemplar_ids_, "rows": self.exemplar_rows_}
         state |= {"adopted": self._adopted[:held].copy()}

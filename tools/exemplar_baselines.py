@@ -81,8 +81,12 @@ class OnlineKCentre:
         self.rows: list[np.ndarray] = []
         self._threshold = 0.0
 
-    def offer(self, row: np.ndarray) -> None:
-        """Take one row of the stream, or leave it."""
+    def partial_fit(self, rows: np.ndarray) -> None:
+        """Take rows one by one."""
+        for row in rows:
+            self._offer(row)
+
+    def _offer(self, row: np.ndarray) -> None:
         if self.rows and np.sqrt(((np.array(self.rows) - row) ** 2).sum(axis=1).min()) <= self._threshold:
             return
         self.rows.append(row)
@@ -107,8 +111,7 @@ class OnlineKCentre:
 def k_centre(rows: np.ndarray, k: int, seed: int) -> np.ndarray:
     """Return the summary that `OnlineKCentre` has after one pass. Deterministic: `seed` is not used."""
     summary = OnlineKCentre(k)
-    for row in rows:
-        summary.offer(row)
+    summary.partial_fit(rows)
     return np.array(summary.rows)
 
 

@@ -6,6 +6,7 @@ Called by tools/experiment_exemplars.py. It must not tune: k, |B| and |W| are th
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -144,16 +145,18 @@ def _curve(data: DataSet, validation: int) -> Iterator[Row]:
     learner = _learner(data, validation, 0)
     online = baselines.OnlineKMeans(baselines.random_rows(data.train, K, 0))
     stream = np.vstack([data.train, data.train])
-    start, costs = 0, [0.0, 0.0]
+    fits: dict[str, Callable[[np.ndarray], Any]] = {
+        "streamgreedy_curve": learner.partial_fit, "online_kmeans": online.partial_fit,
+    }  # fmt: skip
+    start, costs = 0, dict.fromkeys(fits, 0.0)
     for end in np.unique(np.geomspace(500, len(stream), 25).astype(int)):
         part = stream[start:end]
-        for i, (method, partial_fit) in enumerate(
-            (("streamgreedy_curve", learner.partial_fit), ("online_kmeans", online.partial_fit))
-        ):
-            _, cost = measure(lambda partial_fit=partial_fit, part=part: partial_fit(part))
-            costs[i] += cost.cpu_seconds
-            centres = learner.exemplars_ if i == 0 else online.centres
+        for method, partial_fit in fits.items():
+            _, cost = measure(partial(partial_fit, part))
+            costs[method] += cost.cpu_seconds
+            centres = learner.exemplars_ if method == "streamgreedy_curve" else online.centres
             yield _row(method, centres.astype(np.float64), data, cost, "shuffled") | {
-                "seen": int(end), "validation": validation if i == 0 else None, "cpu_seconds": costs[i],
+                "seen": int(end), "validation": validation if method == "streamgreedy_curve" else None,
+                "cpu_seconds": costs[method],
             }  # fmt: skip
         start = end

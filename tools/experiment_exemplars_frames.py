@@ -102,7 +102,7 @@ def _choose(method: str, described: np.ndarray, k: int, config: Config) -> tuple
         return ((np.arange(k) + 0.5) * n / k).astype(np.int64), {}
     if method == "k_centre":
         summary = OnlineKCentre(k)
-        _, cost = measure(lambda: [summary.offer(row) for row in described.astype(np.float64)])
+        _, cost = measure(lambda: summary.partial_fit(described.astype(np.float64)))
         held = {row.astype(np.float32).tobytes() for row in summary.rows}
         rows = [i for i in range(n) if described[i].tobytes() in held]
         return np.array(rows[:k]), {"seconds": cost.seconds, "peak_rss_mb": cost.peak_rss_mb}

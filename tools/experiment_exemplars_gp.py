@@ -5,7 +5,7 @@ Called by tools/experiment_exemplars.py. It must not look at the 30,000 test row
 
 import argparse
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -62,7 +62,9 @@ def _wanted(args: argparse.Namespace, method: str) -> bool:
     return not args.methods or method in args.methods
 
 
-def _active_set(objective: str, hyper: Hyper, train, test, k: int, validation: int, seed: int) -> Row:
+def _active_set(
+    objective: Literal["variance", "entropy"], hyper: Hyper, train, test, k: int, validation: int, seed: int
+) -> Row:
     learner = GaussianProcessActiveSet(
         8, k=k, objective=objective, block=BLOCK, validation=validation, seed=seed, **hyper._asdict()
     )
