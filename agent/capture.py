@@ -201,6 +201,8 @@ class Capture:
         self._maker = FrameMaker(config, clock, source.live, first_sequence, nav_at)
         self._ring: deque[Frame] = deque()
         self._changed = threading.Condition()
+        self._making = threading.Lock()
+        self._last_frame_ns = clock.monotonic_ns()
         self._reader: _Reader | None = None
         self._state = SourceState.CONNECTING
         self._stopping = False
@@ -283,8 +285,7 @@ class Capture:
 
     def last_frame_age_s(self) -> float:
         """Return seconds since the last new frame arrived, or since the start."""
-        reader = self._reader
-        return (self.clock.monotonic_ns() - reader.last_frame_ns) / NS if reader is not None else float("inf")
+        return (self.clock.monotonic_ns() - self._last_frame_ns) / NS
 
     def stop(self) -> None:
         """Stop reading; returns within about a second whatever the source does. `next` may drain the ring."""
@@ -305,10 +306,11 @@ class Capture:
 
     def take(self, reader: _Reader, raw: RawFrame) -> bool:
         """Put a raw frame into the ring; False when its reader should stop. Called by reader threads only."""
-        if reader.abandoned.is_set():
-            return False
-        frame = self._maker.make(raw)
-        reader.last_frame_ns = self.clock.monotonic_ns()
+        with self._making:  # a reader that was given up may still be here when the next one comes
+            if reader.abandoned.is_set():
+                return False
+            frame = self._maker.make(raw)
+        reader.last_frame_ns = self._last_frame_ns = self.clock.monotonic_ns()
         reader.frames += 1
         with self._changed:
             if reader.abandoned.is_set():

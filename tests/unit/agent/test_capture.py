@@ -241,6 +241,14 @@ def test_a_stall_is_seen_and_the_source_reopened(quick):
     capture.stop()
 
 
+def test_the_age_of_the_last_frame_goes_on_over_attempts(quick):
+    capture = live_capture([[raw(0), lost()], [lost()]], speed=50.0)
+    capture.start()
+    assert capture.next(5.0) is not None
+    wait_until(lambda: capture.last_frame_age_s() > 10.0)
+    capture.stop()
+
+
 def test_reopening_on_request(quick):
     capture = live_capture([[raw(0), *[idle] * 5000], [raw(1), *[idle] * 5000]], speed=50.0)
     capture.start()
