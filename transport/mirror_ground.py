@@ -48,6 +48,7 @@ from stillwatch.transport.mirror_values import (
 )
 
 MAX_COMPONENTS = 2000
+MAX_UNFINISHED = 4_000_000  # integers of streams that have begun, 20 MB: forged packets must not fill memory
 _REVISIONS = 1 << REVISION_BITS
 _EPOCHS = 1 << EPOCH_BITS
 _LARGEST = 1e60  # of a mean: squares and their sums stay finite
@@ -230,7 +231,9 @@ class ModelMirror:
         partial = component.partial.get(segment.revision)
         if partial is None or (partial.level, partial.is_new) != (segment.level, segment.is_new):
             n_values = len(classes(head.n_dims, head.is_full))
-            empty = np.zeros(n_values, np.int64), np.zeros(n_values, bool)
+            if self._n_unfinished() + n_values > MAX_UNFINISHED:
+                raise DecodeError(f"model packets leave over {MAX_UNFINISHED} integers in unfinished streams")
+            empty = np.zeros(n_values, np.int32), np.zeros(n_values, bool)
             partial = component.partial[segment.revision] = _Partial(segment.level, segment.is_new, *empty)
         stop = segment.start + len(segment.values)
         partial.values[segment.start : stop] = segment.values
@@ -289,6 +292,9 @@ class ModelMirror:
         variance[~has] = variance[has].min()
         covariance = np.diag(variance) if self._head.is_full else variance
         return from_moments(mean, covariance), _UNKNOWN_STRENGTH, d + 2.0, 1.0
+
+    def _n_unfinished(self) -> int:
+        return sum(len(stream.values) for c in self._components.values() for stream in c.partial.values())
 
     def _component(self, key: int) -> _Component | None:
         """Return the component of that id, made if there is room: a forged packet must not fill memory."""

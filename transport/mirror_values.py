@@ -49,16 +49,20 @@ def from_moments(mean: np.ndarray, covariance: np.ndarray) -> Gaussian:
     if covariance.ndim == 1:
         spread = np.sqrt(np.maximum(covariance, 4.0**-LOG_LIMIT))
         return Gaussian(mean, np.log2(spread), None)
-    jitter = 0.0
-    mean_variance = max(float(np.trace(covariance)) / len(mean), 4.0**-LOG_LIMIT)
-    while True:
-        try:
-            factor = np.linalg.cholesky(covariance + jitter * np.eye(len(mean)))
-            break
-        except np.linalg.LinAlgError:
-            jitter = max(10.0 * jitter, 1e-12 * mean_variance)
-    whitener = np.tril(np.linalg.inv(factor))
+    whitener = np.tril(np.linalg.inv(_factor(covariance)))
     return Gaussian(mean, -np.log2(np.diag(whitener)), whitener)
+
+
+def _factor(covariance: np.ndarray) -> np.ndarray:
+    """Return the Cholesky factor, of the diagonal alone where no jitter up to the variances themselves helps."""
+    n_dims = len(covariance)
+    variance = max(float(np.trace(covariance)) / n_dims, 4.0**-LOG_LIMIT)
+    for jitter in (0.0, *(variance * 10.0**power for power in range(-12, 1))):
+        try:
+            return np.linalg.cholesky(covariance + jitter * np.eye(n_dims))
+        except np.linalg.LinAlgError:
+            continue
+    return np.diag(np.sqrt(np.maximum(np.diag(covariance), variance)))
 
 
 def covariance_of(gaussian: Gaussian) -> np.ndarray:
@@ -155,7 +159,8 @@ class _Walk:
             regression = np.rint(wanted * self._sigma[:row] / self._regression_step)
             values += [int(value) for value in regression]
             self._set_regression(row, regression)
-        left = (float(target.mean[row]) - self._reference.mean[row]) * 2.0 ** -self._log[row] + self._moved(row)
+        left = (float(target.mean[row]) - self._reference.mean[row]) * 2.0 ** -self._log[row]
+        left += self._moved(row, target.mean)  # the true mean's: so that errors of earlier rows do not add up in z
         values.append(round(left / self._mean_step))
         self._set_mean(row, values[-1])
         return values
@@ -181,12 +186,12 @@ class _Walk:
         self._factor[row, row] = spread
         self._sigma[row] = np.sqrt(self._factor[row, : row + 1] @ self._factor[row, : row + 1])
 
-    def _moved(self, row: int) -> float:
-        """Return what the earlier dimensions' shift of the mean adds to this row of z."""
+    def _moved(self, row: int, mean: np.ndarray) -> float:
+        """Return what the shift from the reference to `mean` in the earlier dimensions adds to this row of z."""
         if not self._is_full:
             return 0.0
-        return float(self._whitener[row, :row] @ (self._mean[:row] - self._reference.mean[:row]))
+        return float(self._whitener[row, :row] @ (mean[:row] - self._reference.mean[:row]))
 
     def _set_mean(self, row: int, value: int) -> None:
-        shift = (value * self._mean_step - self._moved(row)) * 2.0 ** self._log[row]
+        shift = (value * self._mean_step - self._moved(row, self._mean)) * 2.0 ** self._log[row]
         self._mean[row] = self._reference.mean[row] + shift
