@@ -12,8 +12,8 @@ ROWS_LOOKED_AT = 120
 JUMP_RATIO = 1.8  # of the usual; clean clips stay within 1.6 of their median (ok_mjpeg_raw_stream)
 LEAST = 2.5  # clean H.264, HEVC, VP9 and AV1 stay below 2.3; damaged frames reach 3 to 20
 KNOWN_AFTER = 8  # frames
-USUAL_SHARE = 0.02
-BELIEVED_AFTER = 50  # a jump that lasts for so many frames in a row is another encoder setting
+RISE, FALL = 0.1, 0.002  # the usual follows the worst ordinary frames: rate control makes some groups poor
+BELIEVED_AFTER = 25  # a jump that lasts for so many frames in a row is an encoder short of bits, not damage
 
 
 class BlockinessJump:
@@ -39,7 +39,8 @@ class BlockinessJump:
             self._known = 0
         self._in_a_row = 0
         self._known += 1
-        self._usual += max(USUAL_SHARE, 1.0 / self._known) * (now - self._usual)
+        share = RISE if now > self._usual else FALL
+        self._usual += max(share, 1.0 / self._known) * (now - self._usual)
         return False
 
 
