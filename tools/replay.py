@@ -49,12 +49,14 @@ def main(args: argparse.Namespace) -> int:
     replay = Replay(path, sink, config=config, first=args.first, last=args.last)
     sink.begin(replay)
     line = ProgressLine(enabled=sys.stderr.isatty() and not args.json)
+    began_cpu = time.process_time()
     seconds, played_s = _play(replay, path, speed, line, args.last)
+    cpu_seconds = time.process_time() - began_cpu
     result = replay.result
     sink.finish(replay)
     rate = played_s / seconds if seconds > 0 else 0.0
     if args.json:
-        print(json.dumps(_as_json(result, rate, seconds)))
+        print(json.dumps({**_as_json(result, rate, seconds), "cpu_seconds": round(cpu_seconds, 3)}))
     else:
         _tell(result, rate, seconds, path)
         if out is not None and config is not None:

@@ -21,6 +21,7 @@ from stillwatch.agent.source import open_source
 from stillwatch.tools.cli import main
 from stillwatch.transport import recording as r
 from stillwatch.transport.record_format import log_files
+from stillwatch.transport.record_log import RecordWriter, read_records
 from stillwatch.transport.recording import Journal, encode_body, first_session, read_recording
 
 SMALL = ["source.width=160", "source.height=120", 'publish.endpoint=""', "storage.min_free_bytes=0",
@@ -158,6 +159,43 @@ def test_another_config_has_nothing_to_compare_with(recorded, small):
     assert result.hash != recorded[1]["hash"]
 
 
+def test_what_would_have_happened_is_told_as_a_difference(recorded, tmp_path, capsys):
+    path, _ = recorded
+    out = tmp_path / "other"
+    assert main(["replay", str(path), "--set", "learning.patch_share=0.02", "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert "nothing recorded to compare with" in told
+    assert "config learning.patch_share: 1.0 -> 0.02" in told
+    assert "events:" in told
+    assert json.loads((out / "summary.json").read_text())["frames"] == FRAMES
+    assert main(["report", str(out)]) == 0
+
+
+class _SteppedClock(RealClock):
+    """A wall clock that an operator or NTP steps in both directions while the agent runs."""
+
+    STEPS_S = (3600, -3600, -10 * 86_400, 400 * 86_400)
+
+    def __init__(self):
+        self._calls = 0
+
+    def wall_ns(self):
+        self._calls += 1
+        step_s = self.STEPS_S[self._calls // 200 % len(self.STEPS_S)]
+        return super().wall_ns() + step_s * 10**9
+
+
+def test_a_stepped_wall_clock_changes_no_bit_and_deletes_nothing(small, recorded, tmp_path):
+    storage = msgspec.structs.replace(small.storage, max_age_days=1.0, max_file_bytes=100_000)
+    config = msgspec.structs.replace(small, storage=storage)
+    options = RunOptions(out=tmp_path / "run", record=tmp_path / "rec")
+    assert run_agent(config, options, _SteppedClock()).summary["hash"] == recorded[1]["hash"]
+    sequences = [record.sequence for record in read_records(tmp_path / "rec")]
+    assert sequences == list(range(len(sequences)))
+    assert len(log_files(tmp_path / "rec")) > 1
+    assert _replay(tmp_path / "rec").equal is True
+
+
 def test_a_recorded_config_of_a_later_version_is_read_as_far_as_it_is_known(recorded):
     session = first_session(recorded[0])
     later = msgspec.structs.replace(session, config_text=session.config_text + '\n[future]\nx = 1\n')
@@ -281,8 +319,6 @@ def test_damage_in_the_middle_is_told_and_the_rest_is_replayed(recorded, tmp_pat
 def test_an_unknown_journal_command_is_a_note_not_an_end(recorded, tmp_path):
     """A recording of a later version may hold commands that this one does not know."""
     import shutil
-
-    from stillwatch.transport.record_log import RecordWriter, read_records
 
     path, summary = recorded
     (tmp_path / "rec").mkdir()

@@ -34,7 +34,8 @@ def main():
         recorder.end({"frames": 22, "accepted": 21}, "fedcba9876543210", "source ended")
         video.unlink()
     state = {"a.mean": np.arange(6, dtype=np.float32).reshape(2, 3) / 3, "a.count": np.int64(-7),
-             "b.names": np.array(["dark", "frozen"]), "b.flags": np.array([True, False]), "c": np.empty((0, 4))}  # fmt: skip
+             "b.names": np.array(["dark", "frozen"]),
+             "b.flags": np.array([True, False]), "c": np.empty((0, 4))}  # fmt: skip
     checkpoint.save(HERE, state, {"next_sequence": 24, "config_hash": "0" * 16})
     (HERE / "expected.json").write_text(json.dumps(expected, indent=1))
 
