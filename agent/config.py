@@ -79,7 +79,7 @@ class FeaturesConfig(_Section):
     smoothing_px: Annotated[float, Meta(ge=0.0, le=8.0)] = 1.6  # blur of the image described, a camera's 0.5 included
     root_sift: bool = False
     contrast_threshold: Annotated[float, Meta(ge=0.0, le=255.0)] = 1.0  # below: flat
-    gate_level: Annotated[float, Meta(gt=0.0, le=512.0)] = 10.0
+    gate_level: Annotated[float, Meta(gt=0.0, le=512.0)] = 50.0
     colour_constancy: bool = False
     mask: list[Polygon] = msgspec.field(default_factory=list)  # areas never looked at
     mask_png: str = ""  # white where never looked at; scaled to the frame
@@ -118,12 +118,12 @@ class LearningConfig(_Section):
 
 
 class ExemplarsConfig(_Section):
-    """StreamGreedy over frame descriptors."""
+    """StreamGreedy over frame descriptors. Thumbnails of the block and of the validation frames wait with them."""
 
-    k: Annotated[int, Meta(ge=1, le=1000)] = 16
-    block: Annotated[int, Meta(ge=1, le=10_000)] = 32
-    validation: Annotated[int, Meta(ge=2, le=100_000)] = 500
-    minimum_gain: NonNegative = 0.0
+    k: Annotated[int, Meta(ge=1, le=1000)] = 16  # exemplars kept
+    block: Annotated[int, Meta(ge=1, le=10_000)] = 32  # frames offered together
+    validation: Annotated[int, Meta(ge=2, le=100_000)] = 500  # frames sampled to judge by
+    minimum_gain: NonNegative = 0.0  # of a swap, in mean squared distance of the sampled frames
     thumbnail_px: Annotated[int, Meta(ge=16, le=640)] = 160
     thumbnail_bytes: Annotated[int, Meta(ge=500, le=200_000)] = 8000
 
@@ -147,7 +147,7 @@ class EventsConfig(_Section):
     clear_rarity: Annotated[float, Meta(gt=1.0, le=1e9)] = 100.0
     min_frames: Annotated[int, Meta(ge=1, le=1000)] = 2  # rare frames in a row before an alert
     gap_s: NonNegative = 1.0  # an event ends when nothing was rare for this long
-    cooldown_s: NonNegative = 5.0  # after an event, at the same place
+    cooldown_s: NonNegative = 1.5  # after an event, at the same place
     update_s: Annotated[float, Meta(ge=0.0, le=3600.0)] = 2.0  # between two messages about an open event
     longest_s: Annotated[float, Meta(gt=0.0, le=1e6)] = 120.0  # what lasts longer may become usual
     vanish_s: Annotated[float, Meta(gt=0.0, le=1e6)] = 10.0  # what was always there is missed after this long
