@@ -27,7 +27,7 @@ SETTLE_NS = NS  # a state begins (dark, overexposed) and every state ends after 
 DAMAGE_END_NS = 5 * NS  # damage comes in bursts: one event for a burst
 STILL_NS = NS  # refused after this long; compressed video of a quiet scene holds still for half of it
 STILL_FRAMES = 3
-SLIP_RATIO = 10.0  # of frozen_difference: a single frame may differ by this much without ending a standstill
+SLIP_RATIO = 10.0  # of frozen_difference: a single frame, and the whole standstill, may differ by this much
 FILL_JUMP = 0.15  # share of the frame that turned decoder grey
 FLAT_DETAIL = 0.05
 BLUR_RATIO = 0.35  # of the usual sharpness; clean clips stay above 0.58, a blur of 2 pixels falls below 0.3
@@ -122,6 +122,7 @@ class Gate:
         self._lives = tuple(_Life(kind, begins[kind], ends.get(kind, SETTLE_NS)) for kind in REASONS)
         self._counts = np.zeros(len(REASONS) + 2, np.int64)  # refused by reason, accepted, scene changes
         self._previous = np.zeros((THUMB_HEIGHT, THUMB_WIDTH), np.float32)
+        self._anchor = np.zeros_like(self._previous)  # the picture with which a standstill began
         self._numbers = np.zeros(6, np.int64)  # previous t_ns, epoch, still since, still frames, grey fill since, slips
         self._usual = np.zeros(3, np.float64)  # sharpness, grey fill, frames in them
         self._last_state = 0
@@ -197,11 +198,15 @@ class Gate:
         """Say whether the content has not changed for a second and three frames (field notes 9)."""
         rows, columns = now.thumb.shape
         before_ns, since_ns, frames, slips = (int(self._numbers[i]) for i in (0, 2, 3, 5))
+        anchor = self._anchor[:rows, :columns]
         difference = float(np.abs(now.thumb - self._previous[:rows, :columns]).mean()) if before_ns >= 0 else 255.0
+        drift = float(np.abs(now.thumb - anchor).mean())
         limit = self._config.frozen_difference
         slips = slips + 1 if difference >= limit else 0
-        # The key frames of a frozen camera's stream differ a little, alone; a live scene's noise never pauses.
-        if difference >= SLIP_RATIO * limit or slips > 1 or (slips and not frames):
+        # The key frames of a frozen camera's stream differ a little, alone. A quiet scene coded with few bits may
+        # change as little from frame to frame, but goes on changing: within a second it has left its anchor.
+        if max(difference, drift) >= SLIP_RATIO * limit or slips > 1 or (slips and not frames):
+            anchor[:] = now.thumb
             self._numbers[[2, 3, 5]] = -1, 0, 0
             return False
         since_ns = before_ns if frames == 0 else since_ns
@@ -247,7 +252,13 @@ class Gate:
 
     def memory_bytes(self) -> int:
         """Return the bytes held; thumbnails do not depend on the frame size."""
-        own = self._previous.nbytes + self._numbers.nbytes + self._usual.nbytes + self._counts.nbytes
+        own = (
+            self._previous.nbytes
+            + self._anchor.nbytes
+            + self._numbers.nbytes
+            + self._usual.nbytes
+            + self._counts.nbytes
+        )
         return own + self._global.memory_bytes() + sum(life.numbers.nbytes for life in self._lives)
 
     def state(self) -> dict[str, np.ndarray]:
@@ -258,6 +269,7 @@ class Gate:
             "moving": np.array(moving, np.int64),
             "last_state": np.array(self._last_state, np.int64),
             "previous": self._previous.copy(),
+            "anchor": self._anchor.copy(),
             "numbers": self._numbers.copy(),
             "usual": self._usual.copy(),
             "counts": self._counts.copy(),
@@ -281,7 +293,7 @@ class Gate:
         self._shape = (int(state["shape"][0]), int(state["shape"][1]))
         self._moving = (None, False, True)[int(state["moving"]) + 1]
         self._last_state = int(state["last_state"])
-        self._previous[:], self._numbers[:] = state["previous"], state["numbers"]
+        self._previous[:], self._anchor[:], self._numbers[:] = state["previous"], state["anchor"], state["numbers"]
         self._usual[:], self._counts[:] = state["usual"], state["counts"]
         for life in self._lives:
             life.numbers[:] = state[f"life_{life.kind}"]

@@ -98,6 +98,20 @@ def test_a_frozen_camera_whose_stream_is_coded_again_is_frozen_despite_its_key_f
     assert verdicts[-1].state is SourceState.FROZEN
 
 
+def test_a_quiet_scene_that_changes_by_less_than_the_limit_but_goes_on_changing_is_not_frozen():
+    """As a still room coded with few bits: 0.04 grey levels from frame to frame, 0.4 within a second."""
+    rng = np.random.default_rng(0)
+    image, images = picture(0).astype(np.float32), []
+    rows = rng.permutation(HEIGHT)
+    for i in range(150):
+        image[rows[6 * i % HEIGHT : 6 * i % HEIGHT + 6]] += 1.0
+        images.append(image.astype(np.uint8))
+    verdicts = play(gate(), images)
+    steps = [np.abs(b.astype(int) - a).mean() for a, b in zip(images, images[1:], strict=False)]
+    assert max(steps) < 0.05
+    assert all(verdict.state is SourceState.LIVE for verdict in verdicts)
+
+
 def test_black_is_dark_not_frozen():
     verdicts = play(gate(), [np.zeros((HEIGHT, WIDTH, 3), np.uint8)] * 150)
     assert verdicts[-1].reason == "dark"
