@@ -308,6 +308,7 @@ def _encoded(colour: np.ndarray, suffix: str, options: list[int]) -> bytes:
 def _with_pixels(frame: Frame, image: bytes) -> Frame:
     """Return the frame with the pixels of an encoded image."""
     colour = cv2.imdecode(np.frombuffer(image, np.uint8), cv2.IMREAD_COLOR)
+    assert colour is not None
     grey = cv2.cvtColor(colour, cv2.COLOR_BGR2GRAY)
     colour.flags.writeable = False
     grey.flags.writeable = False

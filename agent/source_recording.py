@@ -217,15 +217,7 @@ class _PacketDecoder:
 
     def __init__(self, stream: r.Stream, info: SourceInfo, config: SourceConfig):
         self.stream = stream
-        self._codec = av.CodecContext.create(stream.codec, "r")
-        if stream.extradata:
-            self._codec.extradata = stream.extradata
-        if stream.width and stream.height:
-            self._codec.width, self._codec.height = stream.width, stream.height
-        if stream.pixel_format:
-            self._codec.pix_fmt = stream.pixel_format
-        if stream.codec_tag.strip("\0"):
-            self._codec.codec_tag = stream.codec_tag
+        self._codec = _open_codec(stream)
         self._time_base = Fraction(*stream.time_base)
         self._waiting: deque[r.Packet] = deque(maxlen=MAX_WAITING_PACKETS)
         # In the middle of a stream: begin at a key frame, and learn its number from its KeyFrame record.
@@ -285,6 +277,17 @@ class _PacketDecoder:
         return _RecordedPacket(recorded, packet, self._codec)
 
 
+def _open_codec(stream: r.Stream) -> Any:
+    """Return a decoding context like the one whose packets were recorded."""
+    codec: Any = av.CodecContext.create(stream.codec, "r")
+    options = {"extradata": stream.extradata, "width": stream.width, "height": stream.height,
+               "pix_fmt": stream.pixel_format, "codec_tag": stream.codec_tag.strip("\0") and stream.codec_tag}  # fmt: skip
+    for name, value in options.items():
+        if value:
+            setattr(codec, name, value)
+    return codec
+
+
 class _Packets:
     """An iterator that can go on after it ran dry: more packets come from the recording."""
 
@@ -323,7 +326,7 @@ class _LazyDecoder(Decoder):
 
     def __init__(self, container: Any, info: SourceInfo, config: SourceConfig, scale: PixelScale):
         super().__init__(container, info, config, scale)
-        self._blockiness = _Unasked()  # whether a frame is damaged was recorded
+        self._blockiness: Any = _Unasked()  # whether a frame is damaged was recorded
 
     def _bgr(self, frame: Any) -> np.ndarray:
         if self.wanted or frame.format.components[0].bits > 8:

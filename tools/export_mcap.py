@@ -123,7 +123,7 @@ class _Writer:
         while (raw := source.read()) is not None:
             stamp = raw.recorded
             assert stamp is not None
-            body = next(b for _, b in reversed(source.passed) if isinstance(b, r.FrameRecord))
+            body: r.FrameRecord | None = source.passed[-1][1]
             source.passed.clear()
             colour = raw.colour
             if 0 < width < colour.shape[1]:

@@ -165,21 +165,21 @@ def _time(text: str, unit_ns: float) -> int | None:
 def _of_mcap(file: pathlib.Path, topic: str | None) -> Iterator[tuple[bytes, int]]:
     """Yield the images of an MCAP file's topic with their log times; an unfinished file is read as far as it goes."""
     from mcap.exceptions import McapError
+    from mcap.records import Channel, Message, Schema
     from mcap.stream_reader import StreamReader
 
     schemas: dict[int, str] = {}
-    channels: dict[int, Any] = {}
+    channels: dict[int, Channel] = {}
     with open(file, "rb") as stream:
         try:
             for record in StreamReader(stream, record_size_limit=256 * 1024 * 1024).records:
-                kind = type(record).__name__
-                if kind == "Schema":
+                if isinstance(record, Schema):
                     schemas[record.id] = record.name
-                elif kind == "Channel":
-                    if schemas.get(record.schema_id) in IMAGE_SCHEMAS and topic in (None, record.topic):
+                elif isinstance(record, Channel) and schemas.get(record.schema_id, "") in IMAGE_SCHEMAS:
+                    if topic in (None, record.topic):
                         channels[record.id] = record
                         _check_one(channels, topic, file)
-                elif kind == "Message" and record.channel_id in channels:
+                elif isinstance(record, Message) and record.channel_id in channels:
                     image = decode_image(channels[record.channel_id].message_encoding, record.data)
                     yield (image.data if image is not None else b"", record.log_time)
         except (McapError, ValueError, EOFError) as error:

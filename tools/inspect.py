@@ -87,7 +87,8 @@ class _LogReader:
         self._messages: Counter[str] = Counter()
         self._sessions: list[dict[str, Any]] = []
         self._streams: dict[tuple[int, int], dict[str, Any]] = {}
-        self._frames = {"count": 0, "first": None, "last": None, "t_first_ns": None, "t_last_ns": None, "images": 0}
+        self._frames: dict[str, Any] = {"count": 0, "images": 0, "first": None, "last": None, "t_first_ns": None,
+                                        "t_last_ns": None}  # fmt: skip
         self._refused: Counter[str] = Counter()
         self._dropped = 0
         self._activations = 0

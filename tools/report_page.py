@@ -198,7 +198,7 @@ def _health(data: ReportData, label: c.Label) -> str:
     ]
     out = ""
     for name, value, text, floor in show:
-        series = [(x, float(value(s))) for x, s in points if value(s) is not None]
+        series = [(x, float(v)) for x, s in points if (v := value(s)) is not None]
         if len(series) > 1 and any(v for _, v in series):
             chart = c.line_chart(series, span_ns=data.span_ns, label=label, show=text, floor=floor)
             out += f"<div><h3>{name}</h3>{chart}</div>"

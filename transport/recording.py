@@ -26,7 +26,7 @@ class _Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A record's body: a msgpack map; unknown fields are ignored, missing ones take their default."""
 
 
-class Session(_Body):
+class Session(_Body, frozen=True, kw_only=True):
     """One start of the agent. `versions`, `cpu`: what the same bits depend on."""
 
     format: int = FORMAT
@@ -46,7 +46,7 @@ class Session(_Body):
     resumed_from: str = ""
 
 
-class Stream(_Body):
+class Stream(_Body, frozen=True, kw_only=True):
     """A decoder was opened: all that is needed to open the same one again.
 
     `stream` counts from 0; `decoded`: frames out of all decoders before; `continues`: it was opened in an earlier
@@ -66,7 +66,7 @@ class Stream(_Body):
     continues: bool = False
 
 
-class Packet(_Body):
+class Packet(_Body, frozen=True, kw_only=True):
     """One compressed packet of a stream, as the camera sent it; empty `data` flushes the decoder."""
 
     stream: int
@@ -78,7 +78,7 @@ class Packet(_Body):
     is_discard: bool = False
 
 
-class KeyFrame(_Body):
+class KeyFrame(_Body, frozen=True, kw_only=True):
     """A key frame came out of a decoder as number `decoded`: what a reader that begins at its packet counts from."""
 
     stream: int
@@ -86,7 +86,7 @@ class KeyFrame(_Body):
     pts: int | None = None
 
 
-class FrameRecord(_Body):
+class FrameRecord(_Body, frozen=True, kw_only=True):
     """One frame that the pipeline took. Frames dropped before it have packets but no frame record.
 
     `decoded`: which frame out of the decoders it is, or -1 where `image` holds its pixels (at the working size).
@@ -111,7 +111,7 @@ class FrameRecord(_Body):
     image_format: str = ""
 
 
-class Decision(_Body):
+class Decision(_Body, frozen=True, kw_only=True):
     """What the agent made of one frame. `value` and `rarity` are None where it was not scored."""
 
     sequence: int
@@ -124,7 +124,7 @@ class Decision(_Body):
     event: int = -1
 
 
-class Drop(_Body):
+class Drop(_Body, frozen=True, kw_only=True):
     """Frames lost before the pipeline, counted since the last such record."""
 
     count: int
@@ -132,7 +132,7 @@ class Drop(_Body):
     reason: str = "late"
 
 
-class Activation(_Body):
+class Activation(_Body, frozen=True, kw_only=True):
     """A new model became active at this frame; `hash` is of all learned state then."""
 
     sequence: int
@@ -141,7 +141,7 @@ class Activation(_Body):
     model_epoch: int = 0
 
 
-class Journal(_Body):
+class Journal(_Body, frozen=True, kw_only=True):
     """Something that entered the pipeline from outside, tied to the next frame: a command, a change of sampling."""
 
     before_sequence: int
@@ -150,7 +150,7 @@ class Journal(_Body):
     wall_ns: int = 0
 
 
-class Checkpoint(_Body):
+class Checkpoint(_Body, frozen=True, kw_only=True):
     """A checkpoint was saved after this frame; `file` is its name in the recording's checkpoints folder."""
 
     sequence: int
@@ -159,7 +159,7 @@ class Checkpoint(_Body):
     hash: str = ""
 
 
-class End(_Body):
+class End(_Body, frozen=True, kw_only=True):
     """The session ended by itself or was asked to. `hash` is of all learned state at the end."""
 
     frames: int
