@@ -14,9 +14,9 @@ N_BINS = 512
 LINEAR = 1.0  # scores are spread by asinh: linear within one unit, logarithmic beyond
 REACH = 12.0  # asinh units on each side of 0: scores to 80,000
 TAIL_SHARE = 0.1  # the tail is fitted to the highest tenth
-LEAST_EXCESS = 1.0  # deviations: no tail is believed to fall faster than exponentially by this scale
+LEAST_EXCESS = 0.5  # deviations, the mean excess of a normal over its upper tenth: no tail is believed to fall faster
 HEAVIEST_TAIL = 0.5  # shape of the generalised Pareto tail: finite mean and nearly finite variance
-DOUBTED_RARITY = 10.0  # a frame rarer than this teaches in inverse proportion: it may be an event nobody noticed
+DOUBTED_RARITY = 10.0  # a frame rarer than this teaches less, by the root of it: it may be an event nobody noticed
 FIRST_FRAMES = 10.0  # that teach whatever they score: nothing is known to doubt them by
 PRIOR_EXCEEDANCES = 50.0  # an exponential tail is believed until this many exceedances say otherwise
 MAX_RARITY = 1e9
@@ -33,7 +33,7 @@ class RarityCalibration:
     A histogram over asinh-spaced bins, whose weights halve every `halflife_s` of stream time. Up to the upper
     tenth the answer is read off it; beyond, a generalised Pareto tail is fitted to the exceedances by the
     method of moments [1]_, so that a score above all seen has a finite, growing rarity. That is an extrapolation:
-    a tail is never believed to be thinner than an exponential one whose scale is one deviation, LEAST_EXCESS,
+    a tail is never believed to be thinner than an exponential one of scale LEAST_EXCESS,
     and N is capped at MAX_RARITY. Scores are expected in deviations of what is usual.
 
     Parameters
@@ -68,7 +68,7 @@ class RarityCalibration:
         start = min(start, N_BINS - 1)
         place = _bin_of(score)
         if place < start or above[start] <= 0.0:
-            return float(min((total + 1.0) / (above[place] + 1.0), MAX_RARITY))
+            return float(min(max((total + 1.0) / (above[place] + 1.0), 1.0), MAX_RARITY))
         return self._tail_rarity(score, start, float(above[start]), total)
 
     def _tail_rarity(self, score: float, start: int, above: float, total: float) -> float:
@@ -89,7 +89,7 @@ class RarityCalibration:
 
     def learn(self, score: float, t_ns: int) -> None:
         """Remember the score of a frame at stream time `t_ns`; the rarer it is by what is known, the less it counts."""
-        weight = 1.0 if self.weight < FIRST_FRAMES else min(1.0, DOUBTED_RARITY / self.rarity(score))
+        weight = 1.0 if self.weight < FIRST_FRAMES else min(1.0, math.sqrt(DOUBTED_RARITY / self.rarity(score)))
         if self._t_ns:
             elapsed_s = max(t_ns - self._t_ns, 0) / 1e9
             self._weights *= 0.5 ** (elapsed_s / self._halflife_s)
@@ -112,65 +112,64 @@ class RarityCalibration:
 
 
 class RunningSpread:
-    """Mean and deviation of a few scores a frame, each frame weighing 1 / (n + 1) down to its half-life's share.
+    """Running mean and deviation of one number a frame: an average at first, forgetting by half-lives later.
 
     Values further than CLIP deviations from the mean count as that far: one event does not move it.
 
     Parameters
     ----------
-    n : int
-        Scores that are followed side by side.
     halflife_s : float
     typical : float
-        Deviation that is expected before anything is known.
+        Deviation that is expected before anything is known; it counts for PRIOR_FRAMES frames.
     least : float
         Smallest deviation.
     """
 
     CLIP = 2.5
-    PRIOR_FRAMES = 10  # frames that the prior deviation `typical` counts for
+    PRIOR_FRAMES = 10
 
-    def __init__(self, n: int, halflife_s: float, typical: float, least: float):
-        self._halflife_s, self._typical, self._least = halflife_s, typical, least
-        self.mean = np.zeros(n)
-        self.variance = np.full(n, typical**2)
+    def __init__(self, halflife_s: float, typical: float, least: float):
+        self._halflife_s, self._least = halflife_s, least
+        self._moments = np.array([0.0, typical * typical])
         self._numbers = np.zeros(2, np.int64)  # frames, stream time of the last
 
     @property
-    def n_frames(self) -> int:
-        return int(self._numbers[0])
+    def mean(self) -> float:
+        return float(self._moments[0])
 
-    def standardise(self, values: np.ndarray) -> np.ndarray:
-        """Return (values - mean) / deviation; zeros before the first frame."""
-        if self.n_frames == 0:
-            return np.zeros_like(self.mean)
-        return (values - self.mean) / np.sqrt(np.maximum(self.variance, self._least**2))
+    @property
+    def deviation(self) -> float:
+        return max(math.sqrt(self._moments[1]), self._least)
 
-    def learn(self, values: np.ndarray, t_ns: int) -> None:
-        """Fold in one frame's values at stream time `t_ns`."""
+    def standardise(self, value: float) -> float:
+        """Return (value - mean) / deviation; zero before the first frame."""
+        return (value - self.mean) / self.deviation if self._numbers[0] else 0.0
+
+    def learn(self, value: float, t_ns: int) -> None:
+        """Fold in one frame's value at stream time `t_ns`."""
         frames, last = (int(number) for number in self._numbers)
         if frames == 0:
-            self.mean[:] = values
+            self._moments[0] = value
         else:
             share = running_share(frames, self.PRIOR_FRAMES, t_ns - last, self._halflife_s)
-            limit = self.CLIP * np.sqrt(np.maximum(self.variance, self._least**2))
-            step = np.clip(values - self.mean, -limit, limit)
-            self.mean += share * step
-            self.variance += share * (step * step - self.variance)
+            limit = self.CLIP * self.deviation
+            step = min(max(value - self.mean, -limit), limit)
+            self._moments[0] += share * step
+            self._moments[1] += share * (step * step - self._moments[1])
         self._numbers[:] = frames + 1, t_ns
 
     def state(self) -> State:
-        return {"mean": self.mean.copy(), "variance": self.variance.copy(), "numbers": self._numbers.copy()}
+        return {"moments": self._moments.copy(), "numbers": self._numbers.copy()}
 
     def restore(self, state: State) -> None:
         """Go on from `state`; SnapshotError, and no change, where it does not fit."""
-        for name, own in (("mean", self.mean), ("variance", self.variance), ("numbers", self._numbers)):
+        for name, own in (("moments", self._moments), ("numbers", self._numbers)):
             if name not in state or state[name].shape != own.shape or not np.isfinite(state[name]).all():
                 raise SnapshotError(f"calibration: {name} is absent, of another shape or not finite")
-        self.mean[:], self.variance[:], self._numbers[:] = state["mean"], state["variance"], state["numbers"]
+        self._moments[:], self._numbers[:] = state["moments"], state["numbers"]
 
     def memory_bytes(self) -> int:
-        return self.mean.nbytes + self.variance.nbytes + self._numbers.nbytes
+        return self._moments.nbytes + self._numbers.nbytes
 
 
 def running_share(frames: int, prior_frames: int, elapsed_ns: int, halflife_s: float) -> float:

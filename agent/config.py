@@ -132,9 +132,7 @@ class NoveltyConfig(_Section):
     """How patch scores become one calibrated score a frame."""
 
     camera: Literal["auto", "fixed", "moving"] = "auto"  # auto: found from the first frames, then kept
-    shares: Annotated[list[Annotated[float, Meta(gt=0.0, le=1.0)]], Meta(min_length=1, max_length=8)] = msgspec.field(
-        default_factory=lambda: [0.02, 0.1]
-    )  # of a frame's patches, the most deviating ones: small for small things, large for new ground
+    top_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.1  # of a frame's patches, the most deviating, make its score
     least_patches: Annotated[int, Meta(ge=1, le=10_000)] = 2  # smallest region that counts as novel
     smoothing_s: NonNegative = 0.0  # half-life of the frame's statistics; 0: each frame for itself
     halflife_s: Annotated[float, Meta(gt=0.0, le=1e8)] = 3600.0  # of everything that is usual here

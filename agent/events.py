@@ -70,6 +70,8 @@ class EventLife:
         self._config = config
         self.suppressed: Counter[str] = Counter()
         self._bucket = TokenBucket(config.burst, config.alerts_per_hour)
+        # News of categories has its own: it must not use up the calls that something unknown is worth.
+        self._news = TokenBucket(config.burst, config.alerts_per_hour)
         self._categories = CategoryLife(config)
         self._history = np.zeros(HISTORY, np.float32)
         self._next_id = 0
@@ -105,6 +107,7 @@ class EventLife:
     def update(self, frame: Frame, score: Score | None, verdict: Verdict, models: Models | None) -> list[EventRecord]:
         """Take the next frame (`score` None where the gate refused it); return what people should be told now."""
         self._bucket.refill(frame.t_ns)
+        self._news.refill(frame.t_ns)
         records: list[EventRecord] = []
         if verdict.scene_change:
             records += self._end(frame)
@@ -213,7 +216,7 @@ class EventLife:
 
     def _instant(self, frame: Frame, score: Score | None, kind: str, component: int) -> list[EventRecord]:
         """Return a record that begins and ends with this frame, where the budget allows it."""
-        if not self._bucket.take():
+        if not self._news.take():
             self.suppressed["budget"] += 1
             return []
         peak = Peak() if score is None else Peak().higher(score)

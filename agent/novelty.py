@@ -100,14 +100,12 @@ class Novelty:
         halflife_s = config.novelty.halflife_s
         self._places = PlaceBaseline(capacity_patches, self.n_row_dims, halflife_s)
         self._components = ComponentBaseline(self.n_row_dims, config.patches.max_components, config.agent.seed)
-        self._shares = np.array(config.novelty.shares)
-        self._spread = RunningSpread(len(self._shares) + 1, halflife_s, TYPICAL_SPREAD, LEAST_SPREAD)
+        self._spread = RunningSpread(halflife_s, TYPICAL_SPREAD, LEAST_SPREAD)
         self._calibration = RarityCalibration(halflife_s)
         self._rows = np.zeros((capacity_patches, self.n_row_dims), np.float32)
         self._density, self._labels = np.zeros(capacity_patches), np.zeros(capacity_patches, np.int64)
         self._deviations = np.zeros(capacity_patches, np.float32)
-        self._statistics = np.zeros(len(self._shares) + 1)
-        self._smoothed = np.zeros(len(self._shares) + 1)
+        self._smoothed = np.zeros(1)
         self._numbers = np.zeros(4, np.int64)  # accepted frames, scored frames, epoch of the baseline, last t_ns
         self._numbers[2] = -1
         self._grid_shape = (0, 0)
@@ -209,7 +207,7 @@ class Novelty:
         self._baseline.standardise(-self._density[:n], labels, features.valid, deviations)
         labels[~features.valid] = -1
         frame_surprise = self._frame_surprise(features, models)
-        value = self._combine(deviations[features.valid], frame_surprise, frame.t_ns)
+        value = self._frame_value(deviations[features.valid], frame.t_ns)
         rarity = self._calibration.rarity(value)
         regions = novel_regions(deviations.reshape(features.grid_shape), features.centres, self._settings.least_patches)
         component = self._nearest(regions, labels, models)
@@ -227,25 +225,20 @@ class Novelty:
             return float("nan")
         return -float(models.scenes.score_samples(features.frame[None])[0])
 
-    def _combine(self, deviations: np.ndarray, frame_surprise: float, t_ns: int) -> float:
-        """Return the frame's score: the largest of its statistics, each against what frames usually have.
+    def _frame_value(self, deviations: np.ndarray, t_ns: int) -> float:
+        """Return the frame's score: the mean of its most deviating patches, against what frames usually have.
 
-        Each statistic is the mean of a share of the patches, the most deviating ones: a small share for small
-        things, a large one for new ground. Smoothed over `smoothing_s` of stream time.
+        Smoothed over `smoothing_s` of stream time before it is judged.
         """
         if not len(deviations):
-            self._statistics[:] = self._spread.mean
             return 0.0
-        order = np.sort(deviations)
-        for i, share in enumerate(self._shares):
-            self._statistics[i] = order[-max(1, round(share * len(order))) :].mean()
-        self._statistics[-1] = frame_surprise if np.isfinite(frame_surprise) else self._spread.mean[-1]
+        n_top = max(1, round(self._settings.top_share * len(deviations)))
+        statistic = float(np.partition(deviations, len(deviations) - n_top)[-n_top:].mean())
         elapsed_s = max(t_ns - int(self._numbers[3]), 0) / 1e9
         keep = 0.5 ** (elapsed_s / self._settings.smoothing_s) if self._settings.smoothing_s > 0.0 else 0.0
-        self._smoothed += (1.0 - keep) * (self._statistics - self._smoothed)
+        self._smoothed += (1.0 - keep) * (statistic - self._smoothed)
         self._numbers[3] = t_ns
-        standardised = self._spread.standardise(self._smoothed)
-        return float(standardised[: len(self._shares)].max())
+        return self._spread.standardise(float(self._smoothed[0]))
 
     def _nearest(self, regions: list[Region], labels: np.ndarray, models: Models) -> int:
         """Return the id of the component that the strongest region's peak is nearest to; -1 where none is."""
@@ -267,7 +260,7 @@ class Novelty:
             if self._numbers[1] > SETTLING_FRAMES:  # the first score has nothing to be measured against
                 self._calibration.learn(value, frame.t_ns)
             if self._numbers[1] >= SETTLING_FRAMES:
-                self._spread.learn(self._smoothed, frame.t_ns)
+                self._spread.learn(float(self._smoothed[0]), frame.t_ns)
         self._numbers[1] += 1
 
     # -- state -----------------------------------------------------------------------------------------------
