@@ -29,11 +29,12 @@ from stillwatch.agent.frame import Frame
 from stillwatch.agent.memory_plan import check_memory, memory_of
 from stillwatch.agent.outlet import Carrier, Outlet
 from stillwatch.agent.pipeline import Pipeline, Step
+from stillwatch.agent.recorder import CHECKPOINTS_SPREAD, versions
 from stillwatch.agent.resume import Resumed, resume
 from stillwatch.agent.secrets import scrub
 from stillwatch.agent.source import Source, open_source
 from stillwatch.agent.source_state import SourceState, combine
-from stillwatch.agent.status import StatusReporter, versions
+from stillwatch.agent.status import StatusReporter
 from stillwatch.transport.messages import Headers, Message
 from stillwatch.transport.recording import Session
 
@@ -338,8 +339,9 @@ class Agent:
         try:
             for folder in dict.fromkeys(folders):
                 path = checkpoint.save(
-                    folder, self.pipeline.state(), meta, keep=self._config.storage.checkpoints_kept
-                )
+                    folder, self.pipeline.state(), meta, keep=self._config.storage.checkpoints_kept,
+                    spread=CHECKPOINTS_SPREAD if recorder and folder == recorder.checkpoints else 0,
+                )  # fmt: skip
             if recorder is not None:
                 recorder.saved(frame.sequence, self.pipeline.accepted, path, meta["hash"])
         except (OSError, SnapshotError) as error:

@@ -140,10 +140,13 @@ def files(folder: pathlib.Path | str) -> list[pathlib.Path]:
     return sorted(path for path in pathlib.Path(folder).glob(f"checkpoint-*{SUFFIX}") if _number(path) >= 0)
 
 
-def save(folder: pathlib.Path | str, state: State, meta: Meta, keep: int = 3) -> pathlib.Path:
+def save(
+    folder: pathlib.Path | str, state: State, meta: Meta, keep: int = 3, spread: int = 0
+) -> pathlib.Path:  # fmt: skip
     """Write a checkpoint so that a crash at any moment leaves the old or the new one, and return its path.
 
-    Temporary file, fsync, rename, fsync of the folder; then all but the last `keep` are deleted.
+    Temporary file, fsync, rename, fsync of the folder; then all but the last `keep` are deleted, and of the older
+    ones at most `spread` are left, evenly spaced from the first on: a replay may begin near any of them.
 
     Raises
     ------
@@ -162,7 +165,8 @@ def save(folder: pathlib.Path | str, state: State, meta: Meta, keep: int = 3) ->
         if path is not None:
             _discard(path.with_name(f"{path.name}.tmp"))
         raise SnapshotError(f"{folder}: checkpoint not saved: {error.strerror or error}") from error
-    _prune(files(folder), keep)
+    older = files(folder)[:-keep]
+    _delete(older if spread == 0 else _between(older, spread))
     return path
 
 
@@ -211,11 +215,19 @@ def _set_aside(path: pathlib.Path, why: str) -> None:
         path.rename(path.with_name(f"{path.name}.damaged"))
     except OSError as error:
         logger.warning("%s: cannot be renamed: %s", path, error.strerror)
-    _prune(sorted(path.parent.glob(f"checkpoint-*{SUFFIX}.damaged")), 3)
+    _delete(sorted(path.parent.glob(f"checkpoint-*{SUFFIX}.damaged"))[:-3])
 
 
-def _prune(paths: list[pathlib.Path], keep: int) -> None:
-    for path in paths[:-keep]:
+def _between(older: list[pathlib.Path], spread: int) -> list[pathlib.Path]:
+    """Return those that must go for at most `spread` to stay: every number that is no multiple of a power of two."""
+    stride = 1
+    while older and _number(older[-1]) // stride > spread:
+        stride *= 2
+    return [path for path in older if _number(path) % stride]
+
+
+def _delete(paths: list[pathlib.Path]) -> None:
+    for path in paths:
         try:
             path.unlink()
         except OSError as error:

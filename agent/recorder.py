@@ -38,6 +38,7 @@ JPEG_QUALITY = 92
 PNG_LEVEL = 1  # measured on 384x288: 4.6 ms and 23 % of raw; level 6 takes 18 ms for 18 %
 REORDERED_FRAMES = 16  # most frames that a decoder may still owe from before a key frame (H.264, H.265)
 FRAMES_REMEMBERED = 512
+CHECKPOINTS_SPREAD = 32  # beside the newest: where `replay --from` may begin
 
 logger = logging.getLogger(__name__)
 

@@ -281,7 +281,9 @@ def _open_codec(stream: r.Stream) -> Any:
     """Return a decoding context like the one whose packets were recorded."""
     codec: Any = av.CodecContext.create(stream.codec, "r")
     options = {"extradata": stream.extradata, "width": stream.width, "height": stream.height,
-               "pix_fmt": stream.pixel_format, "codec_tag": stream.codec_tag.strip("\0") and stream.codec_tag}  # fmt: skip
+               "pix_fmt": stream.pixel_format}  # fmt: skip
+    if stream.codec_tag.strip("\0"):
+        options["codec_tag"] = stream.codec_tag
     for name, value in options.items():
         if value:
             setattr(codec, name, value)

@@ -122,6 +122,7 @@ class RecordWriter:
         self._opened_ns = self._checked_ns = self._failed_ns = clock.monotonic_ns()
         self._gap: dict[str, int] | None = None
         self._ever_opened = False
+        self._closed = False
         self._on_root_disk = True
         self._sync = None if sync_every_s == 0.0 else _SyncThread(sync_every_s)
         self._start()
@@ -139,6 +140,8 @@ class RecordWriter:
                 f"record of kind {kind} and {len(body)} bytes: kinds are {FIRST_FREE_KIND} to 65535, "
                 f"bodies at most {MAX_BODY_BYTES} bytes"
             )
+        if self._closed:  # by a thread that has not yet heard of the end
+            return -1
         stamp = self._clock.wall_ns() if t_ns is None else t_ns
         if not self._ready(len(body)):
             return self._lose(body, stamp)
@@ -160,7 +163,8 @@ class RecordWriter:
         return True
 
     def close(self) -> None:
-        """Flush and close. A closed writer may not be used again."""
+        """Flush and close. What is appended afterwards is not written."""
+        self._closed = True
         if self._sync is not None:
             self._sync.stop()
         self.flush()

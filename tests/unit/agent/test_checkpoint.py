@@ -50,6 +50,18 @@ def test_the_last_few_are_kept_and_the_newest_is_loaded(tmp_path):
     assert checkpoint.load_newest(tmp_path)[1] == {"i": 5}
 
 
+@pytest.mark.parametrize("n", [5, 40, 333])
+def test_older_ones_are_thinned_evenly_where_a_spread_is_kept(tmp_path, n):
+    for i in range(1, n + 1):
+        checkpoint.save(tmp_path, {}, {"i": i}, keep=3, spread=8)
+    kept = [checkpoint.read_header(p)["meta"]["i"] for p in checkpoint.files(tmp_path)]
+    assert kept[-3:] == [n - 2, n - 1, n]
+    older = kept[:-3]
+    assert len(older) <= 8
+    assert len(older) >= min(n - 3, 4)
+    assert len({b - a for a, b in zip(older, older[1:], strict=False)}) <= 1
+
+
 def test_every_flipped_byte_is_noticed(tmp_path):
     data = checkpoint.encode({"a": np.arange(3, dtype=np.int16)}, {"k": 1})
     for at in range(len(data)):

@@ -309,6 +309,14 @@ def test_sequences_never_repeat_after_damage_to_the_last_record(tmp_path, open_l
     assert open_log().append(KIND, b"x") == 5
 
 
+def test_what_comes_after_the_end_is_not_written(tmp_path, open_log):
+    writer = open_log()
+    writer.append(KIND, b"x")
+    writer.close()
+    assert writer.append(KIND, b"late") == -1
+    assert len(list(read_records(tmp_path))) == 1
+
+
 def test_flush_tells_whether_the_disk_has_it(open_log):
     writer = open_log()
     writer.append(KIND, b"x")
