@@ -131,7 +131,7 @@ class Agent:
         self._capture = make_capture(config, clock, self._resumed, self._recorder)
         self._box = CommandBox()
         self._live = LiveCarrier(publisher, self._box) if publisher is not None else None
-        self._thin = make_thin_carrier(config, options.out / "outbox", clock)
+        self._thin = make_thin_carrier(config, clock)
         carriers: list[Carrier] = [RunFolderCarrier(self._folder)]
         messages_too = self._recorder if options.record != options.out else None  # the run folder has them already
         carriers += [carrier for carrier in (self._live, messages_too, self._thin) if carrier is not None]

@@ -16,7 +16,7 @@ from stillwatch.agent.nav import NavTrack
 from stillwatch.agent.recorder import Recorder
 from stillwatch.agent.resume import Resumed
 from stillwatch.agent.source import Source, open_source
-from stillwatch.transport.errors import LinkError, SecurityError
+from stillwatch.transport.errors import LinkError, SecurityError, TransportError
 from stillwatch.transport.presets import find_preset
 from stillwatch.transport.publisher import Publisher
 from stillwatch.transport.recording import Session
@@ -37,11 +37,11 @@ def make_publisher(config: Config, clock: Clock) -> Publisher | None:
         return Publisher(
             publish.endpoint, config.agent.id, queue=publish.queue, keys=keys, control=publish.control, clock=clock
         )
-    except SecurityError as error:
+    except TransportError as error:
         raise ConfigError([Problem("config", "publish.endpoint", publish.endpoint, str(error))]) from None
 
 
-def make_thin_carrier(config: Config, folder: pathlib.Path, clock: Clock) -> ThinCarrier | None:
+def make_thin_carrier(config: Config, clock: Clock) -> ThinCarrier | None:
     """Return the thin link's carrier, None where no preset is named; ConfigError where it cannot be used."""
     link = config.link
     if not link.preset:
@@ -53,7 +53,7 @@ def make_thin_carrier(config: Config, folder: pathlib.Path, clock: Clock) -> Thi
         read_link_key(link.key_file)
     except (LinkError, SecurityError) as error:
         raise ConfigError([Problem("config", "link", link.preset, str(error))]) from None
-    return ThinCarrier(link, folder, clock)
+    return ThinCarrier(link, pathlib.Path(link.outbox_dir) / config.agent.id, clock)
 
 
 def make_run_folder(config: Config, path: pathlib.Path, clock: Clock, on_state: OnState) -> RunFolder:

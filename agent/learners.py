@@ -52,7 +52,9 @@ class EpochReport:
     exemplar_utility: float
 
 
-def _mixture(config: MixtureConfig, n_dims: int, covariance: Literal["diagonal", "full"], seed: int) -> MemoryBoundedMixture:
+def _mixture(
+    config: MixtureConfig, n_dims: int, covariance: Literal["diagonal", "full"], seed: int
+) -> MemoryBoundedMixture:
     return MemoryBoundedMixture(
         n_dims, covariance=covariance, memory=config.memory, horizon=config.horizon,
         concentration=config.concentration, prior_scale=config.prior_scale, max_components=config.max_components,

@@ -177,7 +177,7 @@ class Pipeline:
         if report is None:
             return 0
         self._publish_epoch(report)
-        return 1 + (report.models.scenes is not None) + len(report.changed_exemplars)
+        return 1 + (report.models.scenes is not None) + len(report.changed_exemplars) + len(report.changed_scenes)
 
     def label(self, which: str, component: int, name: str) -> None:
         """Give a component a name that people use; an empty one takes it away. It changes no model."""
@@ -202,9 +202,8 @@ class Pipeline:
         self._sink.send(self.summaries.model("patches", self.learners.patches, report))
         if report.models.scenes is not None:
             self._sink.send(self.summaries.model("scenes", self.learners.scenes, report))
-        removed = np.asarray(report.removed_exemplars, np.int64)
-        for exemplar_id, sequence, t_ns, jpeg in report.changed_exemplars:
-            self._sink.send(self.summaries.exemplar(exemplar_id, sequence, t_ns, jpeg, removed=removed))
+        for exemplar in self.summaries.exemplars(report, self.labels):
+            self._sink.send(exemplar)
 
     # -- state -----------------------------------------------------------------------------------------------
 

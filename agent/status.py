@@ -7,26 +7,15 @@ must not touch a stage.
 from collections.abc import Callable
 from typing import Any
 
-import cv2
-import numba
-import numpy
-
 from stillwatch.agent import health
 from stillwatch.agent.capture import Capture
 from stillwatch.agent.clock import Clock
 from stillwatch.agent.pipeline import Pipeline
+from stillwatch.agent.recorder import versions
 from stillwatch.agent.source_state import combine
-from stillwatch.agent.version import __version__
 from stillwatch.transport import messages as m
 
 RATE_WINDOW_NS = 10_000_000_000
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that the same bits depend on."""
-    return {
-        "stillwatch": __version__, "numpy": numpy.__version__, "numba": numba.__version__, "opencv": cv2.__version__,
-    }  # fmt: skip
 
 
 class StatusReporter:
@@ -79,7 +68,7 @@ class StatusReporter:
             cpu_seconds=health.cpu_seconds(), temperature_c=health.temperature_c(),
             disk_free_bytes=health.disk_free_bytes(self._folder), rate_hz=self._rate(pipeline.frames),
             frame_age_s=m.finite_or_none(age_s), versions=self._versions, source_kind=capture.info.kind,
-            source_uri=capture.info.uri[:256], **self._extra(),
+            source_uri=capture.info.uri[:256], sequences=pipeline.summaries.sequences(), **self._extra(),
         )  # fmt: skip
 
     def _rate(self, frames: int) -> float:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from stillwatch.agent.clock import Clock
+from stillwatch.agent.component_exemplars import KINDS
+from stillwatch.agent.epoch_buffer import unpack_payload
 from stillwatch.agent.event_records import EventRecord
 from stillwatch.agent.frame import Frame, Nav
 from stillwatch.agent.gate import Verdict
@@ -19,6 +21,7 @@ from stillwatch.agent.novelty import Score as NoveltyScore
 from stillwatch.agent.secrets import scrub
 from stillwatch.transport import messages as m
 
+SCENE_IDS = 1 << 32  # ids of scenes' examples begin here: component times three, plus the kind
 MAX_COMPONENTS_SENT = {"patches": 200, "scenes": 60}
 
 
@@ -36,6 +39,10 @@ class Summaries:
     def __init__(self, headers: m.Headers, clock: Clock):
         self._headers = headers
         self._clock = clock
+
+    def sequences(self) -> dict[str, int]:
+        """Return the last sequence of each kind sent so far: it reveals to a listener that it lost the last one."""
+        return self._headers.sequences()
 
     def _head(self, kind: type[m.Message], frame: Frame | None, t_ns: int = 0) -> dict[str, Any]:
         return self._headers.next(
@@ -88,7 +95,25 @@ class Summaries:
             died=np.array([who for who, _ in learnt.get("deaths", [])], np.int64),
         )  # fmt: skip
 
-    def exemplar(self, exemplar_id: int, sequence: int, t_ns: int, jpeg: bytes, **fields: Any) -> m.Exemplar:
+    def exemplars(self, report: EpochReport, labels: dict[str, str]) -> list[m.Exemplar]:
+        """Exemplars that were chosen since the last epoch, and examples of scenes that have become better ones."""
+        removed = np.asarray(report.removed_exemplars, np.int64)
+        made = [
+            self._exemplar(exemplar_id, sequence, t_ns, jpeg, removed=removed)
+            for exemplar_id, sequence, t_ns, jpeg in report.changed_exemplars
+        ]
+        for example in report.changed_scenes:
+            sequence, t_ns, jpeg = unpack_payload(example.payload)
+            number = SCENE_IDS + example.component_id * len(KINDS) + KINDS.index(example.kind)
+            label = labels.get(f"scenes/{example.component_id}", "")
+            made.append(
+                self._exemplar(
+                    number, sequence, t_ns, jpeg, role=example.kind, component=example.component_id, label=label
+                )
+            )
+        return made
+
+    def _exemplar(self, exemplar_id: int, sequence: int, t_ns: int, jpeg: bytes, **fields: Any) -> m.Exemplar:
         head = self._head(m.Exemplar, None, t_ns)
         return m.Exemplar(
             **head, id=exemplar_id, exemplar_frame=sequence, exemplar_t_ns=t_ns, thumbnail=jpeg, **fields

@@ -204,6 +204,7 @@ class Exemplar(Message, tag="exemplar", kw_only=True, frozen=True):
     exemplar_t_ns: Nanoseconds = 0
     share: Annotated[Share, Meta(description="of the recent frames nearest to it")] = 0.0
     component: Annotated[Index, Meta(description="scene component it belongs to, or -1")] = -1
+    role: Annotated[Name, Meta(description="frame, or of a scene: most_typical, least_typical, newest")] = "frame"
     label: Name = ""
     removed: IdVector | None = None
     thumbnail: Thumbnail = b""
