@@ -50,19 +50,36 @@ def generate_keys(folder: pathlib.Path, name: str) -> str:
 
     Raises SecurityError for a name that is no bare TOML key, and rather than replace a file.
     """
-    if not _NAME.match(name):
-        raise SecurityError(f"key name {name!r} is not 1 to 64 of A-Z a-z 0-9 _ -")
     public, secret = zmq.curve_keypair()
     head = f"# Stillwatch, fingerprint {fingerprint(public)}\n"
+    _write_keys(folder, name, {
+        ".key": f'{head}public = "{public.decode()}"\nsecret = "{secret.decode()}"\n',
+        ".pub": f'{head}{name} = "{public.decode()}"\n',
+    })  # fmt: skip
+    return fingerprint(public)
+
+
+def generate_link_key(folder: pathlib.Path, name: str) -> str:
+    """Write `NAME.link`, mode 0600: the 32 secret bytes that both ends of a thin link share; return its fingerprint.
+
+    Raises SecurityError as `generate_keys` does.
+    """
+    secret = os.urandom(32)
+    _write_keys(folder, name, {".link": f"{secret.hex()}\n"})
+    return fingerprint(secret)
+
+
+def _write_keys(folder: pathlib.Path, name: str, texts: dict[str, str]) -> None:
+    if not _NAME.match(name):
+        raise SecurityError(f"key name {name!r} is not 1 to 64 of A-Z a-z 0-9 _ -")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _write_private(folder / f"{name}.key", f'{head}public = "{public.decode()}"\nsecret = "{secret.decode()}"\n')
-        _write_private(folder / f"{name}.pub", f'{head}{name} = "{public.decode()}"\n')
+        for suffix, text in texts.items():
+            _write_private(folder / f"{name}{suffix}", text)
     except FileExistsError as error:
         raise SecurityError(f"{error.filename} exists: keys are never replaced") from None
     except OSError as error:
         raise SecurityError(f"cannot write keys into {folder}: {error.strerror}") from None
-    return fingerprint(public)
 
 
 def load_server_keys(key_file: str, allow_file: str) -> ServerKeys:

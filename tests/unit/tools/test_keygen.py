@@ -8,12 +8,13 @@ import pytest
 
 from stillwatch.tools import keygen
 from stillwatch.transport.security import fingerprint
+from stillwatch.transport.thin_port import read_link_key
 
 
-def run(folder: pathlib.Path, name: str = "boat") -> int:
+def run(folder: pathlib.Path, name: str = "boat", *more: str) -> int:
     parser = argparse.ArgumentParser()
     keygen.add_arguments(parser)
-    return keygen.main(parser.parse_args(["--out", str(folder), "--name", name]))
+    return keygen.main(parser.parse_args(["--out", str(folder), "--name", name, *more]))
 
 
 def test_both_files_are_for_the_owner_alone(tmp_path):
@@ -42,3 +43,12 @@ def test_keys_are_never_replaced(tmp_path, capsys):
 def test_name_that_is_no_file_or_toml_key_is_refused(tmp_path, name):
     assert run(tmp_path, name) == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_link_key_is_private_and_read_back_by_both_ends(tmp_path, capsys):
+    assert run(tmp_path, "boat", "--link") == 0
+    key = read_link_key(str(tmp_path / "boat.link"))
+    assert len(key) == 32
+    assert (tmp_path / "boat.link").stat().st_mode & 0o777 == 0o600
+    assert "".join(capsys.readouterr()) == f"boat: fingerprint {fingerprint(key)}\n"
+    assert run(tmp_path, "boat", "--link") == 2
