@@ -157,6 +157,7 @@ class ReportData:
     last_model: dict[str, m.Model] = field(default_factory=dict)
     exemplars: dict[int, m.Exemplar] = field(default_factory=dict)
     exemplar_x: dict[int, int] = field(default_factory=dict)
+    scene_pictures: dict[tuple[int, str], m.Exemplar] = field(default_factory=dict)  # by component and role
     statuses: Thinned = field(default_factory=Thinned)  # (x, Status)
     gate: list[tuple[int, str, str]] = field(default_factory=list)  # x, state, reason
     source: list[tuple[int, str, str]] = field(default_factory=list)
@@ -288,6 +289,11 @@ class _Reader:
         for gone in [] if message.removed is None else message.removed.tolist():
             data.exemplars.pop(gone, None)
         if message.id < 0:
+            return
+        if message.role != "frame":
+            key = (message.component, message.role)
+            if message.thumbnail and (key in data.scene_pictures or len(data.scene_pictures) < 3 * MAX_EXEMPLARS):
+                data.scene_pictures[key] = message
             return
         before = data.exemplars.get(message.id)
         if before is not None and not message.thumbnail:

@@ -58,7 +58,7 @@ def event_card(event: Event, n: int, label: c.Label) -> str:
         facts.append(f"nearest component {alert.component}")
     nav = _position(event.first.nav)
     return (
-        f"<article class='event' id='event-{n}'><div class='picture'>{_picture(alert.thumbnail, alert.boxes)}</div>"
+        f"<article class='event' id='event-{n}'><div class='picture'>{picture(alert.thumbnail, alert.boxes)}</div>"
         f"<div class='severity' title='severity {event.severity:.2f}'><i style='width:{100 * event.severity:.0f}%'></i>"
         f"</div><div class='text'><h4>{n}. {c.esc(_kind(event))}<span>{c.esc(label(event.x_ns))}</span></h4>"
         f"<p>{c.esc(', '.join(facts))}</p>{f'<p>{c.esc(nav)}</p>' if nav else ''}{c.spark(values)}</div></article>"
@@ -77,7 +77,7 @@ def _position(nav: m.Position | None) -> str:
     return ", ".join(parts)
 
 
-def _picture(jpeg: bytes, boxes: np.ndarray | None = None) -> str:
+def picture(jpeg: bytes, boxes: np.ndarray | None = None) -> str:
     if jpeg[:2] != b"\xff\xd8":
         return "<span class='nopicture'>no picture received</span>"
     outlines = ""
@@ -99,7 +99,7 @@ def gallery_section(data: ReportData, label: c.Label) -> str:
         share = f"<div class='share'><i style='width:{100 * item.share:.0f}%'></i></div>" if item.share else ""
         note = f"{item.share:.0%} of frames" if item.share else f"frame {item.exemplar_frame}"
         named = f"<b>{c.esc(item.label)}</b><br>" if item.label else ""
-        figures += (f"<figure><div class='picture'>{_picture(item.thumbnail)}</div>{share}<figcaption>{named}{note}, "
+        figures += (f"<figure><div class='picture'>{picture(item.thumbnail)}</div>{share}<figcaption>{named}{note}, "
                     f"chosen {c.esc(label(data.exemplar_x[item.id]))}</figcaption></figure>")  # fmt: skip
     return (f"{title}<p class='note'>Frames that the agent chose to stand for what it has seen.</p>"
             f"<div class='gallery'>{figures}</div>")  # fmt: skip

@@ -5,7 +5,10 @@ Called by tools/report_page.py. It must keep a component's colour the same where
 
 from stillwatch.tools import report_charts as c
 from stillwatch.tools.report_data import ReportData
+from stillwatch.tools.report_events import picture
 
+MAX_SCENES = 12
+ROLES = {"most_typical": "Typical", "least_typical": "Least typical", "newest": "Newest"}
 LEARNER_NAMES = {"patches": "Patches: what small parts of the view look like",
                  "scenes": "Scenes: what the whole view looks like"}  # fmt: skip
 
@@ -13,12 +16,40 @@ LEARNER_NAMES = {"patches": "Patches: what small parts of the view look like",
 def components_section(data: ReportData, label: c.Label) -> str:
     if not data.models:
         return "<h2>What was learnt</h2><div class='empty'>No model was received: no epoch had ended.</div>"
-    out = "<h2>What was learnt</h2><p class='note'>The share of each mixture component over time. A colour is one "
-    out += "component, from its birth to its end.</p>"
+    note = "The share of each mixture component over time. A colour is one component, from its birth to its end."
+    out = f"{_scenes(data)}<h2>What was learnt</h2><p class='note'>{note}</p>"
     for which in ("patches", "scenes"):
         if which in data.models:
             out += _mixture(data, which, label)
     return out
+
+
+def _scenes(data: ReportData) -> str:
+    """Show each kind of scene: its share, and frames that are typical of it, and least so, and its newest."""
+    model = data.last_model.get("scenes")
+    known = {component for component, _ in data.scene_pictures}
+    if model is None or not known:
+        return ""
+    total = float(model.counts.sum()) or 1.0
+    rows = ""
+    for identity, count in zip(model.ids.tolist(), model.counts.tolist(), strict=True):
+        if identity not in known or rows.count("<tr>") >= MAX_SCENES:
+            continue
+        pictures = "".join(f"<td>{_scene_picture(data, identity, role)}</td>" for role in ROLES)
+        share = count / total
+        swatch = f"<i class='swatch' style='background:{c.component_colour(identity)}'></i>"
+        label = _component_label(data, identity) or f"kind {identity}"
+        bar = f"<div class='share'><i style='width:{100 * share:.0f}%'></i></div>"
+        rows += f"<tr><td class='kind'><b>{swatch}{label}</b>{bar}{share:.1%} of frames</td>{pictures}</tr>"
+    heads = "".join(f"<th>{name}</th>" for name in ROLES.values())
+    note = "What the whole view looked like, and how much of the time."
+    table = f"<table class='scenes'><tr><th></th>{heads}</tr>{rows}</table>"
+    return f"<h2>Kinds of scene</h2><p class='note'>{note}</p><div class='scroll tall'>{table}</div>"
+
+
+def _scene_picture(data: ReportData, identity: int, role: str) -> str:
+    found = data.scene_pictures.get((identity, role))
+    return f"<div class='picture'>{picture(found.thumbnail)}</div>" if found is not None else ""
 
 
 def _mixture(data: ReportData, which: str, label: c.Label) -> str:
@@ -27,10 +58,10 @@ def _mixture(data: ReportData, which: str, label: c.Label) -> str:
     total = float(model.counts.sum()) or 1.0
     rows = ""
     for identity, count in zip(model.ids.tolist()[:12], model.counts.tolist()[:12], strict=True):
-        picture = _component_label(data, identity) if which == "scenes" else ""
+        name = _component_label(data, identity) if which == "scenes" else ""
         swatch = f"<i class='swatch' style='background:{c.component_colour(identity)}'></i>"
         share = f"<td class='n'>{count / total:.1%}</td><td class='n'>{c.number(count)}</td>"
-        rows += f"<tr><td>{swatch}{identity}</td>{share}{picture}</tr>"
+        rows += f"<tr><td>{swatch}{identity}</td>{share}<td>{name}</td></tr>"
     facts = [f"{model.n_components} components", f"{model.clumps} clumps", f"{model.model_epoch} epochs"]
     if model.free_energy is not None:
         facts.append(f"free energy {model.free_energy:.2f} nats a sample")
@@ -45,5 +76,7 @@ def _mixture(data: ReportData, which: str, label: c.Label) -> str:
 
 
 def _component_label(data: ReportData, identity: int) -> str:
-    labels = {item.label for item in data.exemplars.values() if item.component == identity and item.label}
-    return f"<td>{c.esc(', '.join(sorted(labels)))}</td>"
+    """Return the name that a person gave this scene component, escaped; empty where there is none."""
+    pictures = [*data.scene_pictures.values(), *data.exemplars.values()]
+    labels = {item.label for item in pictures if item.component == identity and item.label}
+    return c.esc(", ".join(sorted(labels)))

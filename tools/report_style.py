@@ -98,6 +98,11 @@ background:var(--bad)}
 .gallery figcaption{font-size:12.5px;color:var(--soft);line-height:1.4;margin-top:5px}
 .share{height:4px;background:var(--rule);margin-top:6px;border-radius:2px;overflow:hidden}
 .share i{display:block;height:100%;background:var(--calm)}
+.scroll.tall{max-height:none}
+.scenes td{vertical-align:middle;padding:8px 14px 8px 0}
+.scenes td.kind{min-width:150px;color:var(--soft)}
+.scenes .kind b{font-weight:600;color:var(--ink)}
+.scenes .picture{width:150px;border-radius:4px;overflow:hidden}
 .stack path{stroke:var(--paper);stroke-width:.6;vector-effect:non-scaling-stroke}
 .bars{display:grid;grid-template-columns:minmax(90px,auto) 1fr auto;gap:5px 12px;align-items:center;font-size:13.5px;
 max-width:640px}

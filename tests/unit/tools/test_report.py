@@ -63,6 +63,21 @@ def test_exemplars_components_and_reasons_are_shown(page):
     assert ">dark<" in page
 
 
+def test_kinds_of_scene_show_their_share_and_examples(tmp_path):
+    make_run(tmp_path, n_frames=250, finish=False)
+    maker = RunMaker(tmp_path)
+    for i, role in enumerate(("most_typical", "least_typical", "newest")):
+        maker.tick()
+        maker.send(m.Exemplar, i, id=2**32 + i, component=0, role=role, label="sand <1>", thumbnail=thumbnail(i, False))
+    maker.folder.close()
+    data = read_report(tmp_path)
+    assert set(data.scene_pictures) == {(0, "most_typical"), (0, "least_typical"), (0, "newest")}
+    assert len(data.exemplars) == 2
+    page = write_report(tmp_path).read_text("utf-8")
+    assert "Kinds of scene" in page
+    assert "sand &lt;1&gt;" in page
+
+
 def test_times_are_utc_for_what_ran_as_fast_as_the_clock(run):
     data = read_report(run)
     assert data.is_live
