@@ -271,7 +271,10 @@ class _PacketDecoder:
         recorded = self._waiting.popleft()
         packet = None
         if recorded.data:
-            packet = av.Packet(recorded.data)
+            # Not av.Packet(data): that refers to the bytes as they lie, and decoders read on into the padding
+            # behind a packet, which must be zeros; garbage there changed pixels in about every second process.
+            packet = av.Packet(len(recorded.data))
+            packet.update(recorded.data)
             packet.pts, packet.dts, packet.time_base = recorded.pts, recorded.dts, self._time_base
             packet.is_keyframe, packet.is_corrupt = recorded.is_key, recorded.is_corrupt
         return _RecordedPacket(recorded, packet, self._codec)
