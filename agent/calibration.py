@@ -18,6 +18,7 @@ LEAST_EXCESS = 0.5  # deviations, the mean excess of a normal over its upper ten
 HEAVIEST_TAIL = 0.5  # shape of the generalised Pareto tail: finite mean and nearly finite variance
 DOUBTED_RARITY = 10.0  # a frame rarer than this teaches less, by the root of it: it may be an event nobody noticed
 FIRST_FRAMES = 10.0  # that teach whatever they score: nothing is known to doubt them by
+CREDULOUS_FRAMES = 1000.0  # with so many remembered, rare frames are doubted half as much: they are the scene's own
 PRIOR_EXCEEDANCES = 50.0  # an exponential tail is believed until this many exceedances say otherwise
 MAX_RARITY = 1e9
 
@@ -89,7 +90,10 @@ class RarityCalibration:
 
     def learn(self, score: float, t_ns: int) -> None:
         """Remember the score of a frame at stream time `t_ns`; the rarer it is by what is known, the less it counts."""
-        weight = 1.0 if self.weight < FIRST_FRAMES else min(1.0, math.sqrt(DOUBTED_RARITY / self.rarity(score)))
+        weight, total = 1.0, self.weight
+        if total >= FIRST_FRAMES:
+            doubt = 0.5 * CREDULOUS_FRAMES / (CREDULOUS_FRAMES + total)
+            weight = min(1.0, (DOUBTED_RARITY / self.rarity(score)) ** doubt)
         if self._t_ns:
             elapsed_s = max(t_ns - self._t_ns, 0) / 1e9
             self._weights *= 0.5 ** (elapsed_s / self._halflife_s)
