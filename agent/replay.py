@@ -22,9 +22,11 @@ from stillwatch.agent.errors import SnapshotError, UsageError
 from stillwatch.agent.frame import Frame
 from stillwatch.agent.pipeline import Pipeline, Sink, Step
 from stillwatch.agent.recorder import pixel_checksum
-from stillwatch.agent.source_recording import RecordingSource
+from stillwatch.agent.source_recording import RecordingSource, first_frames
 from stillwatch.transport import recording as r
 from stillwatch.transport.messages import Headers
+from stillwatch.transport.record_format import log_files
+from stillwatch.transport.run_folder import RECORDING_NAME
 
 logger = logging.getLogger(__name__)
 
@@ -108,9 +110,9 @@ class Replay:
         self.config = config or config_of(self._session, self.result.notes)
         if self._same_config and config_hash(self.config) != self._session.config_hash:
             self.result.notes.append("the recorded config reads differently in this version: expect another hash")
-        self._start: tuple[checkpoint.State, checkpoint.Meta] | None = self._nearest(first) if first > 0 else None
-        begin = int(self._start[1]["next_sequence"]) if self._start else 0
+        self._start = self._find_start(first)
         # The state that goes with the first frame is needed, so that frames before `first` are run through too.
+        begin = int(self._start[1]["next_sequence"]) if self._start else 0
         self._source = RecordingSource(f"{self.path}?from={begin}&to={last}", self.config.source)
         self.first_sequence = begin
         self.pipeline = self._fresh_pipeline()
@@ -120,16 +122,44 @@ class Replay:
         headers = Headers(self.config.agent.id, f"replay-{session.run}"[:64], session.boot or "none", 0)
         return Pipeline(self.config, self._sink, self.clock, headers=headers)
 
-    def _nearest(self, first: int) -> tuple[checkpoint.State, checkpoint.Meta] | None:
-        """Return the newest checkpoint at or before a frame that fits the config; None: begin at the beginning."""
-        for path in reversed(checkpoint.files(self.path / "checkpoints")):
+    def _find_start(self, first: int) -> tuple[checkpoint.State, checkpoint.Meta] | None:
+        """Return the checkpoint to begin at; None: begin at the beginning, with nothing learnt.
+
+        That is the newest one at or before frame `first`; where the recording's first files were deleted, one
+        whose frames are still there, if need be after `first`.
+        """
+        files = log_files(self.path, RECORDING_NAME)
+        oldest = 0 if files[0][0] == 0 else min(first_frames(path)[1] for _, path in files)
+        if first <= 0 and oldest == 0:
+            return None
+        usable = [path for path in self._checkpoints() if path[0] >= oldest]
+        before = [item for item in usable if item[0] <= first]
+        for _, path in [*reversed(before), *(item for item in usable if item[0] > first and oldest > 0)]:
             try:
-                meta = checkpoint.read_header(path)["meta"]
-                if int(meta["next_sequence"]) <= first and meta.get("config_hash") == config_hash(self.config):
-                    return checkpoint.read(path)
+                start = checkpoint.read(path)
             except SnapshotError as error:
                 self.result.notes.append(str(error))
+                continue
+            if oldest > 0:
+                self.result.notes.append(f"frames before {oldest} were deleted: begun at {start[1]['next_sequence']}")
+            return start
+        if oldest > 0:
+            self._same_config = False
+            self.result.notes.append(f"frames before {oldest} were deleted and no checkpoint is left to begin at")
         return None
+
+    def _checkpoints(self) -> list[tuple[int, pathlib.Path]]:
+        """Return (next frame, path) of the recording's checkpoints that fit the config, in order."""
+        found = []
+        for path in checkpoint.files(self.path / "checkpoints"):
+            try:
+                meta = checkpoint.read_header(path)["meta"]
+            except SnapshotError as error:
+                self.result.notes.append(str(error))
+                continue
+            if meta.get("config_hash") == config_hash(self.config):
+                found.append((int(meta["next_sequence"]), path))
+        return sorted(found)
 
     def steps(self) -> Iterator[Step]:
         """Run the recording frame by frame; `result` is complete when the iterator ends."""

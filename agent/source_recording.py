@@ -90,9 +90,9 @@ class RecordingSource:
     def _first_record(self) -> int:
         """Return the record to begin at: of the last file from which the wanted frame can be decoded."""
         files = log_files(self.path, RECORDING_NAME) if self._from > 0 else []
-        after = bisect.bisect_right(files, self._from, key=lambda item: _first_frames(item[1])[0])
+        after = bisect.bisect_right(files, self._from, key=lambda item: first_frames(item[1])[0])
         for first, path in reversed(files[:after]):
-            if _first_frames(path)[1] <= self._from:
+            if first_frames(path)[1] <= self._from:
                 return first
         return 0
 
@@ -194,7 +194,7 @@ class RecordingSource:
         return RawFrame(colour, body.source_ns, FrameFlag(body.flags), body.pixel_format, stamp)
 
 
-def _first_frames(path: pathlib.Path) -> tuple[int, int]:
+def first_frames(path: pathlib.Path) -> tuple[int, int]:
     """Return the sequences of a file's first frame, and of the first that can be shown without earlier files."""
     first, key, in_file = _NEVER, _NEVER, False
     for record in read_file(path, []):

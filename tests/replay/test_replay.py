@@ -300,6 +300,26 @@ def test_replay_from_a_frame_begins_at_the_nearest_checkpoint(small, tmp_path):
     assert replay.result.equal is True
 
 
+def test_a_recording_whose_beginning_was_deleted_is_replayed_from_a_checkpoint(small, tmp_path):
+    storage = msgspec.structs.replace(small.storage, max_file_bytes=100_000)
+    config = msgspec.structs.replace(small, storage=storage)
+    options = RunOptions(out=tmp_path / "run", record=tmp_path / "rec")
+    options.on_progress = lambda progress: options.stop.set() if progress.frames >= 50 else None
+    run_agent(config, options)
+    whole = _run(config, tmp_path / "run", tmp_path / "rec").summary
+    files = log_files(tmp_path / "rec")
+    assert len(files) >= 3
+    files[0][1].unlink()
+    result = _replay(tmp_path / "rec")
+    assert 0 < result.frames < FRAMES
+    assert (result.hash, result.equal) == (whole["hash"], True)
+    assert "were deleted: begun at" in result.notes[0]
+    for path in checkpoint.files(tmp_path / "rec" / "checkpoints"):
+        path.unlink()
+    orphan = _replay(tmp_path / "rec")
+    assert orphan.equal is None
+
+
 def test_damage_in_the_middle_is_told_and_the_rest_is_replayed(recorded, tmp_path):
     import shutil
 
