@@ -134,7 +134,8 @@ def test_three_configs_are_shipped():
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_config_loads_and_states_every_key(name):
+def test_a_shipped_config_loads_and_states_every_key(name, monkeypatch):
+    monkeypatch.setenv("CAMERA_PASSWORD", "of-the-example")
     text = importlib.resources.files("stillwatch.configs").joinpath(name).read_text()
     with importlib.resources.as_file(importlib.resources.files("stillwatch.configs").joinpath(name)) as path:
         load_config(path)
