@@ -22,6 +22,7 @@ from stillwatch.agent.surprise_baseline import ComponentBaseline, PlaceBaseline
 
 CONTEXT_DIMS = 2  # the place under a fixed camera, the colour of the ground under a moving one
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
+YOUNG_EPOCHS = 4  # models that differ much from the one before
 DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
 TYPICAL_SPREAD = 0.4  # deviation of a frame statistic before it is known, in deviations of patches
 LEAST_SPREAD = 0.4  # smallest deviation of a frame statistic, in deviations of patches
@@ -201,8 +202,7 @@ class Novelty:
             patch_map = deviations.reshape(features.grid_shape)
             return Score(0.0, 1.0, float("nan"), patch_map, labels, True, self.progress, [], -1)
         if models.epoch != self._numbers[2]:
-            self._baseline.model_changed(models.patches)
-            self._numbers[2] = models.epoch
+            self._model_changed(models)
         models.patches.score_and_label(self.augment(frame, features), self._density[:n], labels)
         self._baseline.standardise(-self._density[:n], labels, features.valid, deviations)
         labels[~features.valid] = -1
@@ -218,6 +218,16 @@ class Novelty:
             value, 1.0 if learning else rarity, frame_surprise, patch_map, labels, learning, self.progress, regions,
             component,
         )  # fmt: skip
+
+    def _model_changed(self, models: Models) -> None:
+        """Take note of a new model; what was usual under the first few is only half believed under the next."""
+        is_first = self._numbers[2] < 0
+        young = not is_first and models.epoch <= YOUNG_EPOCHS
+        self._baseline.model_changed(models.patches, young)
+        if young:
+            self._spread.halve()
+            self._calibration.halve()
+        self._numbers[2] = models.epoch
 
     def _frame_surprise(self, features: Features, models: Models) -> float:
         """Return the surprise of the frame descriptor, nats; NaN before there is a scene mixture."""
