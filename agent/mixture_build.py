@@ -13,7 +13,7 @@ from stillwatch.agent.mixture_items import Items
 from stillwatch.kernels import mixture_common
 
 KEPT = 6  # responsibilities kept an item
-SPLIT_UPDATES = 5  # restricted updates of a split on trial
+SPLIT_UPDATES = 20  # restricted updates of a split on trial
 TOLERANCE = 1e-4  # nats a point: the gain of an update below which the updates stop
 NEIGHBOURS = 3  # nearest components that each component is tried to merge with
 RETRY_GROWTH = 1.05  # a component whose split failed is tried again when its count has changed by this factor

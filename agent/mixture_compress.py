@@ -17,7 +17,9 @@ SPLIT_UPDATES = 4
 # many times the covariance that the prior expects of a component. Without it magnified points have no width of their
 # own, groups with fewer points than dimensions gain without bound, and memory is spent on peeling single points off.
 SPREAD = 4.0
-SWEEPS = 2  # over all clumps at the end: top-down splits alone cannot move a point to another branch
+# Sweeps over all clumps at the end, by family: top-down splits alone cannot move a point to another branch. They gain
+# where clumps are few and dear; where most of the memory holds single points they empty the clumps (DECISIONS.md).
+SWEEPS = {"diagonal": 0, "full": 2}
 
 
 @dataclass
@@ -55,9 +57,8 @@ class Compressor:
         self.alpha = concentration
         self.n_dims = family.n_dims
         self.clump_cost = family.clump_cost(family.n_dims)
-        self.kept = Items(
-            family.n_dims, family.n_packed, max(budget // family.n_dims, 1), max(budget // self.clump_cost, 1)
-        )
+        most = max(budget // self.clump_cost, 1)
+        self.kept = Items(family.n_dims, family.n_packed, most, most)  # the new clumps, while the old are still read
         self.order = np.zeros(n_items, np.int64)
         self.weights = np.zeros(n_items)
         self.bounds = np.zeros((n_items + 1, 3), np.int64)  # low, middle, high in `order`
@@ -83,8 +84,10 @@ class Compressor:
         cost = sum(self._cost(items, p) for p in range(len(groups)))
         n_partitions = self._split_down(items, len(groups), cost, magnification)
         n_partitions = self._sweep(items, n_partitions)
-        self._summarise(items, n_partitions)
+        singles = self._summarise(items, n_partitions)
+        points = items.x[singles]
         items.take(self.kept)
+        items.append(points)
         self.report.partitions = n_partitions
         return self.report
 
@@ -238,7 +241,7 @@ class Compressor:
         label = np.repeat(np.arange(len(clumps)), [self.bounds[p, 2] - self.bounds[p, 0] for p in clumps])
         order = np.argsort(members, kind="stable")
         members, label = members[order], label[order]
-        for _ in range(SWEEPS):
+        for _ in range(SWEEPS[self.family.covariance]):
             best = self._best_clump(items, members, label, len(clumps))
             if np.array_equal(best, label):
                 break
@@ -273,11 +276,11 @@ class Compressor:
             best[closer], found[closer] = self.values[:n][closer], j
         return found
 
-    def _summarise(self, items: Items, n_partitions: int) -> None:
-        """Write clumps, then singlets, of the final partition into `kept`."""
+    def _summarise(self, items: Items, n_partitions: int) -> np.ndarray:
+        """Write the clumps of the final partition into `kept`; return the items that stay single points, in order."""
         kept, family, place = self.kept, self.family, self.family.capacity
         kept.n_clumps = kept.n_items = 0
-        singles = []
+        singles = [np.zeros(0, np.int64)]
         for p in range(n_partitions):
             rows = self._rows(p)
             if self._cost(items, p) < self.clump_cost or (len(rows) == 1 and rows[0] >= items.n_clumps):
@@ -295,8 +298,7 @@ class Compressor:
                 kept.second[row] = self.parents.scatter[place] / kept.counts[row]
             kept.n_clumps += 1
         kept.n_items = kept.n_clumps
-        if singles:
-            kept.append(items.x[np.sort(np.concatenate(singles))])
+        return np.sort(np.concatenate(singles))
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""

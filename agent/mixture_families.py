@@ -10,6 +10,7 @@ import numpy as np
 from stillwatch.agent.mixture_items import Items
 from stillwatch.kernels import mixture_common, mixture_diagonal, mixture_full
 
+SETTLED = 1e-3  # the largest change of a share below which a split's updates end
 BLOCK = 256  # rows of a dense pass whose log joints are held at once
 
 
@@ -339,13 +340,14 @@ class FullFamily(Family):
         mixture_full.packed_direction(moments.scatter[place], self._direction, self._first)
         mixture_common.side_of_plane(items.x, rows, centre, self._direction, share)
         a, b = self.child_a, self.child_b
-        for update in range(task.n_updates + 1):
+        left = task.n_updates
+        while True:
             np.multiply(weights, share, out=self.sides[0, :n])
             np.subtract(weights, self.sides[0, :n], out=self.sides[1, :n])
             self.collect(items, rows, self.sides[0, :n], centre, self.moments, a, task.spread)
             self.collect(items, rows, self.sides[1, :n], centre, self.moments, b, task.spread)
             count_a, count_b = self.moments.count[a], self.moments.count[b]
-            if update == task.n_updates or not (count_a > 0.0 and count_b > 0.0):
+            if not left or not (count_a > 0.0 and count_b > 0.0):
                 break
             self.fit(a)
             self.fit(b)
@@ -356,6 +358,7 @@ class FullFamily(Family):
             change = mixture_common.update_share(self.sides[2, :n], self.sides[3, :n], odds, task.soft, share)
             if change == 0.0:
                 break
+            left = left - 1 if change > SETTLED else 0
         self.fit(a)
         self.fit(b)
         return self.split_score(mixture_common.split_entropy(share, weights))

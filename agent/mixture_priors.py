@@ -43,7 +43,9 @@ class Normaliser:
             # Identical rows have no spread; a thousandth of their size is a spread without units, one where all is 0.
             overall = (1e-3 * size) ** 2 if size > 0.0 else 1.0
         if covariance == "diagonal":
-            scale = np.sqrt(np.maximum(variance, 1e-4 * overall))
+            # A constant column has no spread of its own: it is given a little of the others'.
+            constant = variance <= (1e-9 * np.abs(kept).max(axis=0)) ** 2
+            scale = np.sqrt(np.where(constant, 1e-4 * overall, variance))
         else:
             scale = np.full(rows.shape[1], np.sqrt(overall))
         return cls(shift, scale)

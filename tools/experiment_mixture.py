@@ -69,7 +69,7 @@ def _text(value: Any) -> str:
 def _synthetic(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """synth50 in both orders: no learner that forgets, or fits i.i.d. batches, survives the sorted one."""
     data = mixture_data.synth50()
-    settings = {"covariance": "full", "max_components": 50}
+    settings = {"covariance": "full", "max_components": 25}
     for order in [args.order] if args.order else ["shuffled", "sorted"]:
         yield from _runs(args, data.ordered(order), order, args.memory or SYNTHETIC_MEMORIES, settings)
 
