@@ -328,11 +328,12 @@ class Agent:
         frame = self.pipeline.last_frame
         if frame is None:
             return
+        learnt = self.pipeline.learner_hash()
         meta = {
             "agent": self._config.agent.id, "run": self._identity[1], "config_hash": config_hash(self._config),
             "source": self._capture.info.uri, "next_sequence": frame.sequence + 1, "t_ns": frame.t_ns,
             "finished": finished, "live": self._capture.live, "accepted": self.pipeline.accepted,
-            "hash": self.pipeline.learner_hash(),
+            "hash": learnt,
         }  # fmt: skip
         recorder = self._recorder if self._recorder is not None and self._recorder.state == "ok" else None
         folders = [self._folder.checkpoints] + ([recorder.checkpoints] if recorder else [])
@@ -343,7 +344,7 @@ class Agent:
                     spread=CHECKPOINTS_SPREAD if recorder and folder == recorder.checkpoints else 0,
                 )  # fmt: skip
             if recorder is not None:
-                recorder.saved(frame.sequence, self.pipeline.accepted, path, meta["hash"])
+                recorder.saved(frame.sequence, self.pipeline.accepted, path, learnt)
         except (OSError, SnapshotError) as error:
             logger.warning("checkpoint not saved: %s", error)
 

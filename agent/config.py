@@ -20,14 +20,14 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """A table of the config file: frozen, and strict about unknown keys."""
 
 
-class AgentConfig(_Section):
+class AgentConfig(_Section, frozen=True):
     """Who this agent is. `id` is part of every topic and message; `seed` of every random choice."""
 
     id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "cam1"
     seed: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
 
 
-class SourceConfig(_Section):
+class SourceConfig(_Section, frozen=True):
     """Where frames come from, and the box (pixels) that the working size fits into, keeping its shape."""
 
     uri: str = "synthetic:transect"
@@ -52,7 +52,7 @@ class SourceConfig(_Section):
     nav_start: str = ""  # ISO time of a file's first frame, for a nav_csv in absolute time; empty: its first row's
 
 
-class GateConfig(_Section):
+class GateConfig(_Section, frozen=True):
     """When a frame may not teach the model. Grey levels are of 0-255."""
 
     dark_level: Annotated[float, Meta(ge=0.0, le=255.0)] = 8.0
@@ -63,7 +63,7 @@ class GateConfig(_Section):
     scene_change_after_s: Annotated[float, Meta(gt=0.0, le=3600.0)] = 5.0
 
 
-class FeaturesConfig(_Section):
+class FeaturesConfig(_Section, frozen=True):
     """Dense patch descriptors and the frame descriptor. Pixels are of the working size.
 
     `gated_sift` is SIFT times min(contrast / gate_level, 1), with contrast and brightness appended: a nearly flat
@@ -85,7 +85,7 @@ class FeaturesConfig(_Section):
     mask_png: str = ""  # white where never looked at; scaled to the frame
 
 
-class EncoderConfig(_Section):
+class EncoderConfig(_Section, frozen=True):
     """The frozen projections. `file` empty: fitted on the first `warmup_frames` accepted frames."""
 
     kind: Literal["pca", "random"] = "pca"  # of patches
@@ -97,18 +97,18 @@ class EncoderConfig(_Section):
     whiten: bool = False
 
 
-class MixtureConfig(_Section):
+class MixtureConfig(_Section, frozen=True):
     """One MB-VDP mixture. `memory` counts data points, as in the paper; half of it is the epoch."""
 
     memory: Annotated[int, Meta(ge=20, le=200_000)] = 4000
     horizon: Annotated[int, Meta(ge=100, le=10**12)] = 10_000_000
     concentration: Annotated[float, Meta(gt=0.0, le=1e6)] = 1.0
-    prior_scale: Annotated[float, Meta(gt=0.0, le=1e3)] = 0.1  # in units of the data's own spread
+    prior_scale: Annotated[float, Meta(gt=0.0, le=1e3)] = 0.05  # a component's covariance, in the data's own spread
     max_components: Annotated[int, Meta(ge=1, le=1000)] = 80
     max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 30
 
 
-class LearningConfig(_Section):
+class LearningConfig(_Section, frozen=True):
     """How samples reach the learners, and when a new model becomes active (counted in accepted frames)."""
 
     patch_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.25
@@ -117,7 +117,7 @@ class LearningConfig(_Section):
     activation_delay_frames: Annotated[int, Meta(ge=1, le=1000)] = 8
 
 
-class ExemplarsConfig(_Section):
+class ExemplarsConfig(_Section, frozen=True):
     """StreamGreedy over frame descriptors. Thumbnails of the block and of the validation frames wait with them."""
 
     k: Annotated[int, Meta(ge=1, le=1000)] = 16  # exemplars kept
@@ -128,7 +128,7 @@ class ExemplarsConfig(_Section):
     thumbnail_bytes: Annotated[int, Meta(ge=500, le=200_000)] = 8000
 
 
-class NoveltyConfig(_Section):
+class NoveltyConfig(_Section, frozen=True):
     """How patch scores become one calibrated score a frame."""
 
     camera: Literal["auto", "fixed", "moving"] = "auto"  # auto: found from the first frames, then kept
@@ -138,7 +138,7 @@ class NoveltyConfig(_Section):
     halflife_s: Annotated[float, Meta(gt=0.0, le=1e8)] = 3600.0  # of everything that is usual here
 
 
-class EventsConfig(_Section):
+class EventsConfig(_Section, frozen=True):
     """When a score becomes an alert, and how often a person may be called."""
 
     raise_rarity: Annotated[float, Meta(gt=1.0, le=1e9)] = 500.0  # one frame in N
@@ -153,7 +153,7 @@ class EventsConfig(_Section):
     burst: Annotated[int, Meta(ge=1, le=1000)] = 10
 
 
-class PublishConfig(_Section):
+class PublishConfig(_Section, frozen=True):
     """The live plane. An empty endpoint publishes nothing on a socket; the run folder is always written.
 
     Snapshots for late joiners are served one port above `endpoint`, commands two above where `control` is "auto".
@@ -168,7 +168,7 @@ class PublishConfig(_Section):
     allow_file: str = ""  # public keys of those who may read ([data]) and command ([control])
 
 
-class LinkConfig(_Section):
+class LinkConfig(_Section, frozen=True):
     """A thin link beside the live plane: a preset's name (transport/presets.py), or empty for none."""
 
     preset: str = ""
@@ -184,7 +184,7 @@ class LinkConfig(_Section):
     outbox_bytes: Annotated[int, Meta(ge=65_536, le=10**9)] = 4_000_000
 
 
-class StorageConfig(_Section):
+class StorageConfig(_Section, frozen=True):
     """What may be written: run folder, recording, outbox, checkpoints. `max_bytes` is of each log by itself."""
 
     max_bytes: Annotated[int, Meta(ge=1_000_000, le=10**14)] = 2_000_000_000
@@ -197,13 +197,13 @@ class StorageConfig(_Section):
     max_file_s: Annotated[float, Meta(ge=1.0, le=86_400.0)] = 3600.0
 
 
-class LimitsConfig(_Section):
+class LimitsConfig(_Section, frozen=True):
     """What the whole agent may take; a config that plans more is refused."""
 
     memory_bytes: Annotated[int, Meta(ge=1_000_000, le=10**12)] = 200_000_000
 
 
-class Config(_Section):
+class Config(_Section, frozen=True):
     """The whole configuration of one agent: one source, one process."""
 
     agent: AgentConfig = AgentConfig()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stillwatch.agent.errors import SnapshotError
 from stillwatch.agent.mixture_predictive import KINDS, StudentMixture
 from stillwatch.transport import messages as m
 
@@ -38,6 +39,8 @@ def mixture_of(message: m.Model) -> StudentMixture:
     if not diagonal:
         variances = variances[[i * (i + 3) // 2 for i in range(d)]]  # the packed triangle's diagonal
     spread = message.variances if diagonal else message.covariances
+    if spread is None:
+        raise SnapshotError(f"model of {message.covariance} covariance came without its second moments")
     return StudentMixture.from_summary({
         "kind": np.array(KINDS.index(message.covariance)), "id": message.ids, "count": message.counts,
         "mean": message.means, "variance" if diagonal else "covariance": spread,
