@@ -82,7 +82,7 @@ class Scene:
         if self.noise > 0.0:
             dy, dx = rng.integers(0, _BANK_PX, 2)
             image += self._bank[dy : dy + self.height, dx : dx + self.width]
-        return cv2.convertScaleAbs(cv2.max(image, 0.0))
+        return cv2.convertScaleAbs(np.maximum(image, 0.0, out=image))
 
     def _light(self, i: int) -> np.ndarray:
         """Return the gain of the three channels at frame i: two incommensurate waves, and a drift of tint."""

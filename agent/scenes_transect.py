@@ -46,7 +46,8 @@ class Transect(Scene):
         self._wobble = 16 * self.unit * fractal_noise(rng, 64, wide, 60 * self.unit, 4)[0]
         self._sprites = {name: _animal(rng, name, self.unit) for name in ("crab", "ray", "starfish", "urchin")}
         self._shadows = {name: shadow_of(pixels, 2.5 * self.unit, 0.55) for name, pixels in self._sprites.items()}
-        self._borders, self._animals = [(0, "sand")], []
+        self._borders = [(0, "sand")]
+        self._animals: list = []
         self._plan(rng)
         self._vignette = self._make_vignette()
         self._caustics = [self._caustic_tile(rng) for _ in range(2)]

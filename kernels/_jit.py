@@ -18,7 +18,7 @@ def _cache_dir() -> str | None:
     whether cached code was compiled with bounds checks: both are part of the folder's name instead.
     """
     here = pathlib.Path(__file__).parent
-    key = hashlib.sha256(f"{numba.__version__}|{numba.config.BOUNDSCHECK}".encode())
+    key = hashlib.sha256(f"{numba.__version__}|{vars(numba.config)['BOUNDSCHECK']}".encode())
     for path in sorted(here.glob("*.py")):
         key.update(path.read_bytes())
     base = os.environ.get("STILLWATCH_CACHE_DIR") or os.path.join(
@@ -34,7 +34,7 @@ def _cache_dir() -> str | None:
 
 CACHE_DIR = _cache_dir()
 if CACHE_DIR:
-    numba.config.CACHE_DIR = CACHE_DIR
+    numba.config.CACHE_DIR = CACHE_DIR  # type: ignore[attr-defined]
 
 kernel = functools.partial(numba.njit, nogil=True, error_model="numpy", cache=CACHE_DIR is not None)
 # The five flags keep NaN and inf tests true, unlike fastmath=True. Only for dot, distance and histogram sums

@@ -51,16 +51,35 @@ def alert_from_message(message: messages.Alert) -> ThinAlert:
 class LinkSettings(Protocol):
     """The agent's [link] section (agent/config.py)."""
 
-    preset: str
-    endpoint: str
-    listen: str
-    agent_number: int
-    key_file: str
-    share: float
-    thumbnail_px: int
-    thumbnail_bytes: int
-    heartbeat_s: float
-    outbox_bytes: int
+    @property
+    def preset(self) -> str: ...
+
+    @property
+    def endpoint(self) -> str: ...
+
+    @property
+    def listen(self) -> str: ...
+
+    @property
+    def agent_number(self) -> int: ...
+
+    @property
+    def key_file(self) -> str: ...
+
+    @property
+    def share(self) -> float: ...
+
+    @property
+    def thumbnail_px(self) -> int: ...
+
+    @property
+    def thumbnail_bytes(self) -> int: ...
+
+    @property
+    def heartbeat_s(self) -> float: ...
+
+    @property
+    def outbox_bytes(self) -> int: ...
 
 
 class VehicleLink:
