@@ -100,10 +100,6 @@ class RarityCalibration:
         self._t_ns = max(t_ns, 1)
         self._weights[_bin_of(score)] += weight
 
-    def halve(self) -> None:
-        """Believe half as much in the past: it was scored by a model that differs much from the present one."""
-        self._weights *= 0.5
-
     def state(self) -> State:
         return {"weights": self._weights.copy(), "t_ns": np.array(self._t_ns, np.int64)}
 
@@ -165,10 +161,6 @@ class RunningSpread:
             self._moments[0] += share * step
             self._moments[1] += share * (step * step - self._moments[1])
         self._numbers[:] = frames + 1, t_ns
-
-    def halve(self) -> None:
-        """Believe half as much in the past."""
-        self._numbers[0] //= 2
 
     def state(self) -> State:
         return {"moments": self._moments.copy(), "numbers": self._numbers.copy()}

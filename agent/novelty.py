@@ -22,10 +22,8 @@ from stillwatch.agent.surprise_baseline import ComponentBaseline, PlaceBaseline
 
 CONTEXT_DIMS = 2  # the place under a fixed camera, the colour of the ground under a moving one
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
-YOUNG_EPOCHS = 4  # models that differ much from the one before
 DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
-TYPICAL_SPREAD = 0.4  # deviation of a frame statistic before it is known, in deviations of patches
-LEAST_SPREAD = 0.4  # smallest deviation of a frame statistic, in deviations of patches
+LEAST_SPREAD = 0.4  # smallest deviation of a frame's statistic, in deviations of patches, and its first guess
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 
 
@@ -101,7 +99,7 @@ class Novelty:
         halflife_s = config.novelty.halflife_s
         self._places = PlaceBaseline(capacity_patches, self.n_row_dims, halflife_s)
         self._components = ComponentBaseline(self.n_row_dims, config.patches.max_components, config.agent.seed)
-        self._spread = RunningSpread(halflife_s, TYPICAL_SPREAD, LEAST_SPREAD)
+        self._spread = RunningSpread(halflife_s, LEAST_SPREAD, LEAST_SPREAD)
         self._calibration = RarityCalibration(halflife_s)
         self._rows = np.zeros((capacity_patches, self.n_row_dims), np.float32)
         self._density, self._labels = np.zeros(capacity_patches), np.zeros(capacity_patches, np.int64)
@@ -202,7 +200,8 @@ class Novelty:
             patch_map = deviations.reshape(features.grid_shape)
             return Score(0.0, 1.0, float("nan"), patch_map, labels, True, self.progress, [], -1)
         if models.epoch != self._numbers[2]:
-            self._model_changed(models)
+            self._baseline.model_changed(models.patches)
+            self._numbers[2] = models.epoch
         models.patches.score_and_label(self.augment(frame, features), self._density[:n], labels)
         self._baseline.standardise(-self._density[:n], labels, features.valid, deviations)
         labels[~features.valid] = -1
@@ -218,16 +217,6 @@ class Novelty:
             value, 1.0 if learning else rarity, frame_surprise, patch_map, labels, learning, self.progress, regions,
             component,
         )  # fmt: skip
-
-    def _model_changed(self, models: Models) -> None:
-        """Take note of a new model; what was usual under the first few is only half believed under the next."""
-        is_first = self._numbers[2] < 0
-        young = not is_first and models.epoch <= YOUNG_EPOCHS
-        self._baseline.model_changed(models.patches, young)
-        if young:
-            self._spread.halve()
-            self._calibration.halve()
-        self._numbers[2] = models.epoch
 
     def _frame_surprise(self, features: Features, models: Models) -> float:
         """Return the surprise of the frame descriptor, nats; NaN before there is a scene mixture."""

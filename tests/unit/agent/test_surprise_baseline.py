@@ -110,7 +110,7 @@ def test_each_component_is_judged_by_its_own_rows():
     baseline = ComponentBaseline(DIMS, 8, 0)
     for i in range(60):
         baseline.learn(component_rows(PLACES, i), ALL, i, False)
-    baseline.model_changed(FlatModel(), False)
+    baseline.model_changed(FlatModel())
     rows, out = component_rows(PLACES, 99), np.zeros(PLACES, np.float32)
     density, label = np.zeros(PLACES), np.zeros(PLACES, np.int64)
     FlatModel().score_and_label(rows, density, label)
@@ -123,7 +123,7 @@ def test_each_component_is_judged_by_its_own_rows():
 def test_a_component_without_rows_is_judged_by_all_of_them():
     baseline = ComponentBaseline(DIMS, 8, 0)
     baseline.learn(component_rows(PLACES, 1), ALL, 0, False)
-    baseline.model_changed(FlatModel(), False)
+    baseline.model_changed(FlatModel())
     out = np.zeros(1, np.float32)
     baseline.standardise(np.array([0.0]), np.array([5]), np.array([True]), out)
     assert 0.1 < out[0] < 20.0
