@@ -128,29 +128,36 @@ def run_particles(data: DataSet, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_sklearn(data: DataSet, row: dict[str, Any]) -> dict[str, Any]:
-    """scikit-learn's variational mixture on all rows at once: 50 components, its default prior.
+    """scikit-learn's variational mixture on all rows at once: 50 components, its default prior."""
+    peer, cost = measure(lambda: fit_sklearn(data.train, row["seed"]))
+    trained = peer.predict(data.train)
+    found = {"components": len(np.unique(trained)), "log_likelihood": float(sklearn_scores(peer, data.test).mean())}
+    found |= agreement(data, trained, peer.predict(data.test))
+    return found | {"seconds": cost.seconds, "peak_rss_mb": cost.peak_rss_mb}
 
-    Scored by its posterior's Student-t predictive as the others are: its own `score_samples` takes the posterior mean
-    for the truth, which costs it 8 nats here.
-    """
+
+def fit_sklearn(rows: np.ndarray, seed: int) -> Any:
+    """Return scikit-learn's BayesianGaussianMixture of 50 components with its default prior, fitted."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import BayesianGaussianMixture
 
-    peer = BayesianGaussianMixture(n_components=MAX_COMPONENTS, random_state=row["seed"])
+    peer = BayesianGaussianMixture(n_components=MAX_COMPONENTS, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        _, cost = measure(lambda: peer.fit(data.train))
-    trained = peer.predict(data.train)
+        return peer.fit(rows)
+
+
+def sklearn_scores(peer: Any, rows: np.ndarray) -> np.ndarray:
+    """Return the log posterior predictive density of each row, (n,), as the others are scored.
+
+    Its own `score_samples` takes the posterior mean for the truth, which costs it 8 nats on digits.
+    """
     nu = peer.degrees_of_freedom_
     scatter = peer.covariances_ * nu[:, None, None]
-    off = (data.test - peer.means_[:, None]).transpose(0, 2, 1)
+    off = (rows - peer.means_[:, None]).transpose(0, 2, 1)
     distance = (off * np.linalg.solve(scatter, off)).sum(axis=1).T
-    log_det = np.linalg.slogdet(scatter)[1]
-    log_joint = student_log_density(distance, log_det, peer.mean_precision_, nu, data.test.shape[1])
-    score = np.logaddexp.reduce(log_joint + np.log(np.maximum(peer.weights_, 1e-300)), axis=1)
-    found = {"components": len(np.unique(trained)), "log_likelihood": float(score.mean())}
-    found |= agreement(data, trained, peer.predict(data.test))
-    return found | {"seconds": cost.seconds, "peak_rss_mb": cost.peak_rss_mb}
+    log_joint = student_log_density(distance, np.linalg.slogdet(scatter)[1], peer.mean_precision_, nu, rows.shape[1])
+    return np.logaddexp.reduce(log_joint + np.log(np.maximum(peer.weights_, 1e-300)), axis=1)
 
 
 def run_streaming(data: DataSet, row: dict[str, Any]) -> dict[str, Any]:
