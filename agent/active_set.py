@@ -12,6 +12,7 @@ from stillwatch.kernels import gaussian_process as kernels
 
 REFRESH_BLOCKS = 8  # the Cholesky factor is compared with a fresh one, and replaced by it, so often
 CHUNK = 1024  # points of W whose covariances are in memory at a time
+FAR = 1e7  # half a squared distance from the origin, in length scales, whose rounding the least noise still covers
 ROUNDING = 1e-7  # a swap must gain more than this share of the loss (F_V), or this many nats (F_H)
 
 
@@ -75,9 +76,15 @@ class EntropyObjective:
 
     def covariance(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return k(a, b), (len(a), len(b)) float64, of scaled rows; without noise."""
+        half_a, half_b = 0.5 * np.einsum("ij,ij->i", a, a), 0.5 * np.einsum("ij,ij->i", b, b)
         out = a @ b.T
-        out -= 0.5 * np.einsum("ij,ij->i", a, a)[:, None]
-        out -= 0.5 * np.einsum("ij,ij->i", b, b)
+        out -= half_a[:, None]
+        out -= half_b
+        # Of rows far from the origin the three terms leave nothing but rounding: theirs are taken by differences.
+        for i in np.flatnonzero(half_a > FAR):
+            out[i] = -0.5 * ((b - a[i]) ** 2).sum(axis=1)
+        for j in np.flatnonzero(half_b > FAR):
+            out[:, j] = -0.5 * ((a - b[j]) ** 2).sum(axis=1)
         np.minimum(out, 0.0, out=out)
         np.exp(out, out=out)
         out *= self.signal_variance

@@ -25,6 +25,11 @@ class GaussianProcessActiveSet:
     signal_variance, noise_variance : float
         Hyper-parameters of k(x, x') = signal_variance exp(-1/2 sum_j (x_j - x'_j)^2 / lengthscale_j^2) and the noise.
     objective : "variance" or "entropy"
+
+    References
+    ----------
+    .. [1] R. Gomes, A. Krause, Budgeted nonparametric learning from data streams, ICML 2010, section 3: equation
+       numbers here are the paper's.
     """
 
     def __init__(
