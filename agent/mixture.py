@@ -214,9 +214,10 @@ class MemoryBoundedMixture:
 
     def _match(self, old: StudentMixture) -> None:
         """Give the components of a model built from scratch the ids of those they continue."""
-        items, builder = self._items, self._builder
+        items, builder, normaliser = self._items, self._builder, self._normaliser
+        assert normaliser is not None  # an old model implies it
         n, k = items.n_items, builder.n_components
-        rows = items.x[:n] * self._normaliser.scale + self._normaliser.shift
+        rows = items.x[:n] * normaliser.scale + normaliser.shift
         place = np.searchsorted(np.sort(old.ids), old.predict(rows))
         place = np.argsort(old.ids, kind="stable")[place]
         shared = np.zeros((old.n_components, k))
@@ -345,7 +346,7 @@ class MemoryBoundedMixture:
         return sum(array.nbytes for array in arrays) + snapshot
 
     def _config(self) -> np.ndarray:
-        settings = [self.n_dims, KINDS.index(self.covariance), self.memory, self.epoch_size, self.horizon]
+        settings: list[float] = [self.n_dims, KINDS.index(self.covariance), self.memory, self.epoch_size, self.horizon]
         settings += [self.concentration, self.prior_strength, self.prior_scale, self.max_components]
         return np.array([*settings, self.max_iterations, self.warm_start], np.float64)
 
@@ -353,14 +354,13 @@ class MemoryBoundedMixture:
         """Return everything learned and buffered as a flat set of arrays; a restored learner continues bit for bit."""
         builder, items = self._builder, self._items
         k, moments, who = builder.n_components, builder.family.moments, builder.identities
-        fitted = self._normaliser is not None
-        nothing = np.zeros(0)
+        normaliser, nothing = self._normaliser, np.zeros(0)
         return {
             "version": np.array(VERSION),
             "config": self._config(),
             "pending": self._pending[: self._n_pending].copy(),
-            "shift": self._normaliser.shift.copy() if fitted else nothing,
-            "scale": self._normaliser.scale.copy() if fitted else nothing,
+            "shift": nothing if normaliser is None else normaliser.shift.copy(),
+            "scale": nothing if normaliser is None else normaliser.scale.copy(),
             "x": items.x[: items.n_items].copy(),
             "counts": items.counts[: items.n_items].copy(),
             "second": items.second[: items.n_clumps].copy(),

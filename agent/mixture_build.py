@@ -331,6 +331,6 @@ class ModelBuilder:
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        own = [self.log_weight, self.weight, self.tried, self.candidates, self.shares, self._offsets, self._rows]
-        own += [self._places, self._weights, self._logits, self._block, self._overlap]
+        own: list[np.ndarray] = [self.log_weight, self.weight, self.tried, self.candidates, self.shares]
+        own += [self._offsets, self._rows, self._places, self._weights, self._logits, self._block, self._overlap]
         return [*self.family.arrays(), *self.identities.arrays(), *own]

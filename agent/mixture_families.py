@@ -54,7 +54,7 @@ class SplitTask:
     spread: np.ndarray | None = None
 
 
-class Family:
+class Places:
     """Statistics and posteriors of up to `capacity` components, and three more places for trials.
 
     Places `child_a`, `child_b` and `merged` hold the last split's children and the last merge tried. `fits` has, by
@@ -83,7 +83,7 @@ class Family:
         return [*self.moments.arrays(), self.post_mean, self.fits, self.share, self.sides, self.prior, self.no_spread]
 
 
-class DiagonalFamily(Family):
+class DiagonalFamily(Places):
     """Normal-gamma prior per dimension. A clump is 2 d + 1 values, so three points are the fewest it pays for."""
 
     covariance = "diagonal"
@@ -197,7 +197,7 @@ class DiagonalFamily(Family):
         return [*super().arrays(), self.precision, self._stats, self._fits, self._settings]
 
 
-class FullFamily(Family):
+class FullFamily(Places):
     """Normal-inverse-Wishart prior. A clump is (d^2 + 3 d) / 2 + 1 values: it pays above (d + 3) / 2 points (2.18)."""
 
     covariance = "full"
@@ -379,6 +379,9 @@ class FullFamily(Family):
     def arrays(self) -> list[np.ndarray]:
         workspaces = [self._factor, self._square, self._rows, self._whitened, self._first, self._direction]
         return [*super().arrays(), self.whiten, *workspaces, self._packed, self._log_det, self._diagonal]
+
+
+Family = DiagonalFamily | FullFamily
 
 
 def clump_cost(covariance: str, n_dims: int) -> int:

@@ -26,6 +26,8 @@ class DataSet:
         """Return the data with training rows as they are ("shuffled") or stably sorted by label ("sorted")."""
         if order == "shuffled":
             return self
+        if self.train_labels is None:
+            raise ValueError("rows without labels cannot be sorted by label")
         return self._take(np.argsort(self.train_labels, kind="stable"))
 
     def shuffled(self, seed: int) -> "DataSet":
@@ -121,7 +123,8 @@ def _photos(data: pathlib.Path) -> list[np.ndarray]:
     import cv2
 
     paths = sorted((data / "underwater").glob("*/*.jpg"))
-    return [cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) for path in paths]
+    images = [cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) for path in paths]
+    return [image for image in images if image is not None]
 
 
 def _clip_frames(data: pathlib.Path) -> list[np.ndarray]:
