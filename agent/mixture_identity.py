@@ -46,19 +46,17 @@ class Identities:
         self.born_epoch[target] = self.born_epoch[source]
 
     def settle_events(self) -> list[tuple[str, int, int]]:
-        """Return the epoch's events without those who were born and died within it; heirs are followed."""
-        born = {who for kind, who, _ in self.events if kind == "birth"}
-        dead = {who: heir for kind, who, heir in self.events if kind == "death"}
-        parents = {who: parent for kind, who, parent in self.events if kind == "birth"}
+        """Return the epoch's events without those who were born and died within it; heirs and parents are followed."""
+        parents = {who: other for kind, who, other in self.events if kind == "birth"}
+        heirs = {who: other for kind, who, other in self.events if kind == "death"}
+        passing = {who: parent for who, parent in parents.items() if who in heirs}
         settled = []
         for kind, who, other in self.events:
-            if who in born and who in dead:
+            if who in passing:
                 continue
-            links = dead if kind == "death" else parents
-            seen = {who}
-            while other in dead and (kind == "death" or other in born) and other not in seen:
-                seen.add(other)
-                other = links.get(other, dead[other])
+            links = heirs if kind == "death" else passing
+            while other in links:
+                other = links[other]
             settled.append((kind, who, other))
         return settled
 
