@@ -23,7 +23,9 @@ from stillwatch.agent.surprise_baseline import ComponentBaseline, PlaceBaseline
 CONTEXT_DIMS = 2  # the place under a fixed camera, the colour of the ground under a moving one
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
 DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
-LEAST_SPREAD = 0.4  # smallest deviation of a frame's statistic, in deviations of patches, and its first guess
+# Smallest deviation of a frame's statistic, in deviations of patches, and what it is taken for at first. Under a fixed
+# camera every new model moves the means of places a little for all later frames; components are measured anew instead.
+LEAST_SPREAD = {False: 0.8, True: 0.4}  # by whether the camera moves
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 
 
@@ -97,9 +99,9 @@ class Novelty:
         self.n_row_dims = n_patch_dims + CONTEXT_DIMS
         self._motion = CameraMotion(config.novelty.camera)
         halflife_s = config.novelty.halflife_s
-        self._places = PlaceBaseline(capacity_patches, self.n_row_dims, halflife_s)
+        self._places = PlaceBaseline(capacity_patches, self.n_row_dims)
         self._components = ComponentBaseline(self.n_row_dims, config.patches.max_components, config.agent.seed)
-        self._spread = RunningSpread(halflife_s, LEAST_SPREAD, LEAST_SPREAD)
+        self._spreads = {moving: RunningSpread(halflife_s, least, least) for moving, least in LEAST_SPREAD.items()}
         self._calibration = RarityCalibration(halflife_s)
         self._rows = np.zeros((capacity_patches, self.n_row_dims), np.float32)
         self._density, self._labels = np.zeros(capacity_patches), np.zeros(capacity_patches, np.int64)
@@ -135,6 +137,10 @@ class Novelty:
     @property
     def _baseline(self) -> PlaceBaseline | ComponentBaseline:
         return self._components if self.moving else self._places
+
+    @property
+    def _spread(self) -> RunningSpread:
+        return self._spreads[self.moving]
 
     def observe(self, frame: Frame) -> None:
         """Take note of the next accepted frame: its number, and what it tells about the camera's motion."""
@@ -252,9 +258,9 @@ class Novelty:
         frame, valid, value = self._last
         self._last = None
         if np.isnan(value):  # no model yet: rows are kept, so that the first model has a baseline at once
-            self._components.learn(self._rows[: len(valid)], valid, frame.t_ns, in_event)
+            self._components.learn(self._rows[: len(valid)], valid, in_event)
             return
-        self._baseline.learn(self._rows[: len(valid)], valid, frame.t_ns, in_event)
+        self._baseline.learn(self._rows[: len(valid)], valid, in_event)
         if not in_event:
             if self._numbers[1] > SETTLING_FRAMES:  # the first score has nothing to be measured against
                 self._calibration.learn(value, frame.t_ns)
@@ -267,7 +273,8 @@ class Novelty:
     def _parts(self) -> dict[str, CameraMotion | PlaceBaseline | ComponentBaseline | RunningSpread | RarityCalibration]:
         return {
             "motion": self._motion, "places": self._places, "components": self._components,
-            "spread": self._spread, "calibration": self._calibration,
+            "spread_fixed": self._spreads[False], "spread_moving": self._spreads[True],
+            "calibration": self._calibration,
         }  # fmt: skip
 
     def state(self) -> State:

@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 
-from stillwatch.agent.calibration import running_share
 from stillwatch.agent.errors import SnapshotError
 from stillwatch.agent.hashing import State
 from stillwatch.agent.mixture_predictive import StudentMixture
@@ -26,7 +25,7 @@ class Baseline(Protocol):
 
     def standardise(self, surprise: np.ndarray, label: np.ndarray, valid: np.ndarray, out: np.ndarray) -> None: ...
 
-    def learn(self, rows: np.ndarray, valid: np.ndarray, t_ns: int, in_event: bool) -> None: ...
+    def learn(self, rows: np.ndarray, valid: np.ndarray, in_event: bool) -> None: ...
 
     def state(self) -> State: ...
 
@@ -49,21 +48,20 @@ class PlaceBaseline:
         Most places a frame can have.
     n_dims : int
         Of the rows that are scored.
-    halflife_s : float
     """
 
     POOLED_FRAMES = 10  # a place watched this long is judged half by itself, half by the typical place
+    MEMORY_FRAMES = 100  # about three models: what a place's surprise was under older ones means little
 
-    def __init__(self, capacity: int, n_dims: int, halflife_s: float):
-        self._halflife_s = halflife_s
+    def __init__(self, capacity: int, n_dims: int):
         self._least_variance = 0.5 * n_dims
         self._mean, self._variance = np.zeros(capacity), np.zeros(capacity)
         self._step, self._deviation = np.zeros(capacity), np.ones(capacity)
-        self._numbers = np.zeros(3, np.int64)  # frames, stream time of the last, places
+        self._numbers = np.zeros(2, np.int64)  # frames, places
 
     def reset(self, n_places: int) -> None:
         """Forget everything: the grid has another shape."""
-        self._numbers[:] = 0, 0, n_places
+        self._numbers[:] = 0, n_places
 
     def model_changed(self, model: StudentMixture) -> None:
         """Nothing to do: the running mean follows the models by itself.
@@ -92,14 +90,13 @@ class PlaceBaseline:
         np.clip(out, -HIGHEST, HIGHEST, out=out)
         out[~valid] = 0.0
 
-    def learn(self, rows: np.ndarray, valid: np.ndarray, t_ns: int, in_event: bool) -> None:
+    def learn(self, rows: np.ndarray, valid: np.ndarray, in_event: bool) -> None:
         """Fold in the frame that `standardise` saw last: novel places learn little, and nothing in an event.
 
         A place that changed for good becomes usual all the same: the mixture learns it, and its surprise falls.
         """
-        frames, last, _ = (int(number) for number in self._numbers)
-        n = len(valid)
-        share = running_share(frames, 1, t_ns - last if frames else 0, self._halflife_s)
+        frames, n = int(self._numbers[0]), len(valid)
+        share = 1.0 / (frames + 1)
         step, deviation, variance = self._step[:n], self._deviation[:n], self._variance[:n]
         bounded = np.clip(step, -CLIP * deviation, CLIP * deviation)
         doubted = max(self.POOLED_FRAMES / (self.POOLED_FRAMES + frames), DOUBTED_SHARE)  # what is known may doubt
@@ -107,10 +104,10 @@ class PlaceBaseline:
         pace[~valid] = 0.0
         self._mean[:n] += pace * bounded
         variance += pace * (bounded * bounded - variance)
-        self._numbers[:] = frames + 1, t_ns, n
+        self._numbers[:] = min(frames + 1, self.MEMORY_FRAMES), n
 
     def state(self) -> State:
-        n = int(self._numbers[2])
+        n = int(self._numbers[1])
         return {
             "mean": self._mean[:n].copy(),
             "variance": self._variance[:n].copy(),
@@ -120,9 +117,9 @@ class PlaceBaseline:
     def restore(self, state: State) -> None:
         """Go on from `state`; SnapshotError, and no change, where it does not fit."""
         mean, variance, numbers = state.get("mean"), state.get("variance"), state.get("numbers")
-        if mean is None or variance is None or numbers is None or numbers.shape != (3,) or mean.ndim != 1:
+        if mean is None or variance is None or numbers is None or numbers.shape != (2,) or mean.ndim != 1:
             raise SnapshotError("place baseline: the saved state is incomplete, or of other settings")
-        n = int(numbers[2])
+        n = int(numbers[1])
         if not len(mean) == len(variance) == n <= len(self._mean) or not (variance >= 0.0).all():
             raise SnapshotError(f"place baseline: {len(mean)} places do not fit {len(self._mean)}, or are damaged")
         self._mean[:n], self._variance[:n], self._numbers[:] = mean, variance, numbers
@@ -187,7 +184,7 @@ class ComponentBaseline:
         np.clip((surprise - self._mean[label]) / self._deviation[label], -HIGHEST, HIGHEST, out=out)
         out[~valid] = 0.0
 
-    def learn(self, rows: np.ndarray, valid: np.ndarray, t_ns: int, in_event: bool) -> None:
+    def learn(self, rows: np.ndarray, valid: np.ndarray, in_event: bool) -> None:
         """Let some rows of this frame into the reservoir, each row of the past with the same chance (algorithm R)."""
         kept, seen = (int(number) for number in self._numbers)
         rng = np.random.default_rng([self._seed, seen])
