@@ -102,6 +102,8 @@ class Learners:
         self.n_skipped = 0  # accepted frames that came while both buffers were taken
         self.epoch = 0
         self._activation_frame = -1  # n_offered at which the pending epoch becomes active; -1: none pending
+        self._shown_ids = np.zeros(0, np.int64)  # exemplars of the active epoch, as others may name them
+        self._shown_rows = np.zeros((0, n_frame_dims), np.float32)
         self._announced_exemplars: set[int] = set()
         self._announced_scenes: dict[int, tuple[int, int]] = {}  # component: rows of its most and least typical
         self._jobs: queue.Queue = queue.Queue(maxsize=1)
@@ -126,7 +128,15 @@ class Learners:
         if patches is None:  # too few samples for any model: they stay in the learner's own buffer
             return None
         self.models = Models(patches, self.scenes.predictive(), self.epoch, self.n_offered)
+        self._shown_ids = np.array(self.exemplars.exemplar_ids_, np.int64)
+        self._shown_rows = np.array(self.exemplars.exemplars_, np.float32)
         return self._report()
+
+    def nearest_exemplar(self, frame: np.ndarray) -> int:
+        """Return the id of the exemplar of the active epoch nearest to a frame descriptor; -1 before the first."""
+        if not len(self._shown_ids):
+            return -1
+        return int(self._shown_ids[np.argmin(((self._shown_rows - frame) ** 2).sum(axis=1))])
 
     def offer(self, sequence: int, t_ns: int, rows: np.ndarray, valid: np.ndarray, frame: np.ndarray, jpeg: bytes):
         """Sample one accepted frame's patches for the epoch, and hand a finished epoch to the worker.
@@ -315,6 +325,7 @@ class Learners:
         counters = [self.n_offered, self.n_skipped, self.epoch, self._activation_frame, *active]
         state["counters"] = np.array(counters, np.int64)
         state["share"] = np.array(self.share)
+        state["shown_ids"], state["shown_rows"] = self._shown_ids.copy(), self._shown_rows.copy()
         state["announced"] = np.array(sorted(self._announced_exemplars), np.int64)
         if self.models is not None:
             state.update(with_prefix("active_patches", self.models.patches.summary))
@@ -341,6 +352,7 @@ class Learners:
         self.n_offered, self.n_skipped, self.epoch, self._activation_frame = (int(c) for c in counters[:4])
         self.share = float(state["share"])
         self._announced_exemplars = {int(i) for i in state["announced"]}
+        self._shown_ids, self._shown_rows = state["shown_ids"].copy(), state["shown_rows"].copy()
         self.models = None
         if counters[4] >= 0:
             scenes = without_prefix("active_scenes", state)

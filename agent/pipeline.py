@@ -5,7 +5,7 @@ replayed, the same frames, config, seed and journal give the same bits.
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -104,7 +104,8 @@ class Pipeline:
         if score is not None and features is not None:
             self.novelty.settle(in_event=self.events.active)
             self._learn(frame, features)
-        self._publish(frame, verdict, score, records, activation)
+        nearest = -1 if features is None or not records else self.learners.nearest_exemplar(features.frame)
+        self._publish(frame, verdict, score, records, activation, nearest)
         return Step(frame, verdict, score, records, activation)
 
     def finish(self) -> EpochReport | None:
@@ -114,7 +115,7 @@ class Pipeline:
             self._publish_epoch(report)
         if self.last_frame is not None:
             for record in self.events.finish(self.last_frame):
-                self._publish_alert(self.last_frame, record)
+                self._publish_alert(self.last_frame, record, -1)
         return report
 
     def close(self) -> None:
@@ -152,24 +153,24 @@ class Pipeline:
 
     def _publish(
         self, frame: Frame, verdict: Verdict, score: Score | None, records: list[EventRecord],
-        activation: EpochReport | None,
+        activation: EpochReport | None, nearest: int,
     ) -> None:  # fmt: skip
         if activation is not None:
             self._publish_epoch(activation)
         for change in self.summaries.gate_changes(frame, verdict):
             self._sink.send(change)
         for record in records:
-            self._publish_alert(frame, record)
+            self._publish_alert(frame, record, nearest)
         self._sink.send(self.summaries.score(frame, verdict, score, self.events.open_id))
 
-    def _publish_alert(self, frame: Frame, record: EventRecord) -> None:
+    def _publish_alert(self, frame: Frame, record: EventRecord, nearest: int) -> None:
         thumbnail = b""
         if record.phase != "end":
             exemplars = self.config.exemplars
             thumbnail = jpeg_thumbnail(frame.colour, 2 * exemplars.thumbnail_px, exemplars.thumbnail_bytes)
         if record.phase == "new":
             self.alerts += 1
-        self._sink.send(self.summaries.alert(frame, record, -1, thumbnail))
+        self._sink.send(self.summaries.alert(frame, record, nearest, thumbnail))
 
     def publish_all(self) -> int:
         """Publish models and exemplars again, for a ground station that asks; return how many messages."""
@@ -199,9 +200,9 @@ class Pipeline:
 
     def _publish_epoch(self, report: EpochReport) -> None:
         self.model_hash = report.learner_hash
-        self._sink.send(self.summaries.model("patches", self.learners.patches, report))
+        self._sink.send(self.summaries.model("patches", self.learners.patches, report, self.labels))
         if report.models.scenes is not None:
-            self._sink.send(self.summaries.model("scenes", self.learners.scenes, report))
+            self._sink.send(self.summaries.model("scenes", self.learners.scenes, report, self.labels))
         for exemplar in self.summaries.exemplars(report, self.labels):
             self._sink.send(exemplar)
 
@@ -214,6 +215,8 @@ class Pipeline:
             state.update(with_prefix(name, stage.state()))
         state["pipeline.counts"] = np.array([self.frames, self.accepted, self.alerts], np.int64)
         state["pipeline.shape"] = np.array(self._shape, np.int64)
+        nav = [] if self.nav is None else list(astuple(self.nav))
+        state["pipeline.nav"] = np.array(nav, np.float64)
         state["pipeline.labels"] = np.array([f"{key}={name}" for key, name in self.labels.items()], np.str_)
         state["pipeline.refused_reasons"] = np.array(sorted(self.refused), np.str_)
         state["pipeline.refused_counts"] = np.array([self.refused[r] for r in sorted(self.refused)], np.int64)
@@ -245,6 +248,7 @@ class Pipeline:
         self.frames, self.accepted, self.alerts = (int(n) for n in state["pipeline.counts"])
         reasons, counts = state["pipeline.refused_reasons"], state["pipeline.refused_counts"]
         self.labels = dict(str(entry).split("=", 1) for entry in state["pipeline.labels"])
+        self.nav = Nav(*state["pipeline.nav"].tolist()) if len(state["pipeline.nav"]) else None
         self.model_hash = self.learners.learner_hash() if self.learners.models else ""
         self.refused = Counter({str(r): int(n) for r, n in zip(reasons, counts, strict=True)})
 

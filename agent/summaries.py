@@ -78,8 +78,10 @@ class Summaries:
             nav=position(frame.nav), thumbnail=thumbnail,
         )  # fmt: skip
 
-    def model(self, which: str, mixture: MemoryBoundedMixture, report: EpochReport) -> m.Model:
-        """The mixture of a finished epoch, its largest components first."""
+    def model(
+        self, which: str, mixture: MemoryBoundedMixture, report: EpochReport, labels: dict[str, str]
+    ) -> m.Model:
+        """The mixture of a finished epoch, its largest components first; `labels` are by "which/component"."""
         learnt = report.patches if which == "patches" else report.scenes
         snapshot = report.models.patches if which == "patches" else report.models.scenes
         assert snapshot is not None
@@ -89,6 +91,7 @@ class Summaries:
             activated_frame=report.models.activated_frame, n_components=snapshot.n_components,
             **model_fields(snapshot, MAX_COMPONENTS_SENT[which]), horizon=mixture.horizon,
             free_energy=m.finite_or_none(mixture.free_energy_ / n_seen),
+            labels={key.split("/")[1]: name for key, name in labels.items() if key.startswith(f"{which}/")},
             splits=learnt.get("splits_kept", 0), merges=learnt.get("merges_kept", 0),
             clumps=learnt.get("clumps", 0), singlets=learnt.get("singlets", 0), seconds=report.seconds[which],
             born=np.array([who for who, _ in learnt.get("births", [])], np.int64),

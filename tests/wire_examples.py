@@ -38,7 +38,7 @@ def examples() -> dict[str, m.Message]:
             activated_frame=352, free_energy=12.5, ids=np.array([19, 4]), counts=_grid("f8", 2), weights=_grid("f4", 2),
             means=_grid("f4", 2, 3), variances=_grid("f4", 2, 3), prior_mean=_grid("f4", 3), prior_scale=_grid("f4", 3),
             prior_strength=0.25, prior_dof=3.0, concentration=1.0, horizon=10_000, seconds=0.5, splits=1, merges=2,
-            clumps=30, singlets=5, born=np.array([19]), died=np.array([2, 3]),
+            clumps=30, singlets=5, born=np.array([19]), died=np.array([2, 3]), labels={"19": "sand"},
         ),
         m.Clumps(
             **HEADER, which="scenes", model_epoch=4, n_clumps=9, counts=_grid("f2", 2), means=_grid("i1", 2, 3),
@@ -46,8 +46,8 @@ def examples() -> dict[str, m.Message]:
             variance_scale=_grid("f4", 3),
         ),
         m.Exemplar(
-            **HEADER, id=4, exemplar_frame=100, exemplar_t_ns=3_000_000_000, share=0.25, component=19, label="sand",
-            removed=np.array([1, 2]), thumbnail=b"\xff\xd8jpeg\xff\xd9",
+            **HEADER, id=4, exemplar_frame=100, exemplar_t_ns=3_000_000_000, share=0.25, component=19,
+            role="most_typical", label="sand", removed=np.array([1, 2]), thumbnail=b"\xff\xd8jpeg\xff\xd9",
         ),
         m.GateChange(**HEADER, state="dark", reason="dark", previous="open", scene_change=True),
         m.SourceChange(

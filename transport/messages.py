@@ -180,6 +180,7 @@ class Model(Message, tag="model", kw_only=True, frozen=True):
     singlets: Count = 0
     born: IdVector | None = None
     died: IdVector | None = None
+    labels: Annotated[dict[Name, Name], Meta(max_length=256, description="people's names, by component id")] = {}
 
 
 class Clumps(Message, tag="clumps", kw_only=True, frozen=True):
