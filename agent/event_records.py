@@ -55,7 +55,7 @@ class Peak:
 
     def higher(self, score: Score) -> "Peak":
         """Return the peak after one more frame."""
-        if score.value <= self.value and self.boxes:
+        if score.value <= self.value and (self.boxes or not score.boxes):
             return self
         return Peak(score.value, score.rarity, score.component, score.position, tuple(score.boxes[:MAX_BOXES]))
 

@@ -20,6 +20,8 @@ from stillwatch.agent.novelty import Score
 __all__ = ["EventLife", "EventRecord"]
 
 SAME_PLACE = 0.25  # overlap with the last event's box from which a new one counts as the same place
+SUBSIDED = 0.4  # of its peak: an event that stays below this for `gap_s` is over, even if not all is usual again
+RISEN = 1.5  # times what is left of the last event: from here something else has come
 CAUSES = ("budget", "cooldown", "small")
 NS = 1_000_000_000
 
@@ -84,6 +86,8 @@ class EventLife:
         self._last_box, self._last_end_ns = np.zeros(4), -1
         self._small = False
         self._cause = ""  # why the open event was not told yet
+        # What is left of the last event: since when it subsided (-1: not), the level it left (-1: none), since when.
+        self._subsided_ns, self._level, self._level_ns = -1, -1.0, 0
 
     @property
     def active(self) -> bool:
@@ -131,8 +135,11 @@ class EventLife:
 
     def _judge(self, frame: Frame, score: Score) -> list[EventRecord]:
         """Let one scored frame begin, carry or wear out the open event."""
+        records = self._subside(frame, score)
         is_open = self._id >= 0
         rare = score.rarity >= (self._config.clear_rarity if is_open else self._config.raise_rarity)
+        if rare and not is_open and score.value < RISEN * self._level:
+            rare = False
         if rare and not is_open and not score.regions:
             self.suppressed["small"] += not self._small
             self._small, rare = True, False
@@ -140,7 +147,9 @@ class EventLife:
             self._small = False
         if not rare:
             self._pending = 0
-            return []
+            if self._level >= 0.0:
+                self._level = max(self._level, score.value)
+            return records
         if not is_open:
             if self._pending == 0:
                 self._start = (frame.sequence, frame.t_ns)
@@ -158,7 +167,24 @@ class EventLife:
             return self._wear_out(frame)
         return self._tell(frame, score)
 
+    def _subside(self, frame: Frame, score: Score) -> list[EventRecord]:
+        """End the open event when little is left of it, and remember how much: that much is no new event."""
+        if score.rarity >= self._config.clear_rarity:
+            self._level_ns = frame.t_ns
+        elif frame.t_ns - self._level_ns >= self._config.gap_s * NS:
+            self._level = -1.0
+        if self._id < 0 or self._over or score.value >= SUBSIDED * self._peak.value:
+            self._subsided_ns = -1
+            return []
+        if self._subsided_ns < 0:
+            self._subsided_ns = frame.t_ns
+        if frame.t_ns - self._subsided_ns < self._config.gap_s * NS:
+            return []
+        self._subsided_ns, self._level = -1, score.value
+        return self._end(frame)
+
     def _open(self) -> None:
+        self._subsided_ns, self._level = -1, -1.0
         self._id, self._next_id = self._next_id, self._next_id + 1
         self._told, self._over, self._pending = False, False, 0
         self._cause = ""
@@ -237,7 +263,7 @@ class EventLife:
         """Return everything that later records depend on, in fixed size."""
         flags = [
             self._next_id, self._id, self._told, self._over, self._pending, *self._start, self._last_novel_ns,
-            self._told_ns, self._last_end_ns, self._small, self._bucket.t_ns,
+            self._told_ns, self._last_end_ns, self._small, self._bucket.t_ns, self._subsided_ns, self._level_ns,
         ]  # fmt: skip
         state: State = {
             "flags": np.array(flags, np.int64),
@@ -252,7 +278,7 @@ class EventLife:
 
     def restore(self, state: State) -> None:
         """Go on from `state`; SnapshotError, and no change, where it does not fit."""
-        for name, shape in (("flags", (12,)), ("history", (HISTORY,)), ("budget", (2,)), ("last_box", (4,)),
+        for name, shape in (("flags", (14,)), ("history", (HISTORY,)), ("budget", (2,)), ("last_box", (4,)),
                             ("suppressed", (len(CAUSES),))):  # fmt: skip
             if name not in state or state[name].shape != shape:
                 raise SnapshotError(f"events: {name} is absent or has another shape")

@@ -176,3 +176,22 @@ def test_a_damaged_state_is_refused():
     state["flags"] = state["flags"][:3]
     with pytest.raises(SnapshotError, match="flags"):
         EventLife(CONFIG).restore(state)
+
+
+def test_an_event_of_which_little_is_left_ends_though_not_all_is_usual_again():
+    told = play(EventLife(CONFIG), [1e6] * 10 + [200] * 30)
+    assert phases(told)[0] == (2, "new")
+    assert phases(told)[-1] == (15, "end")
+    assert sum(record.phase == "new" for _, record in told) == 1
+
+
+def test_what_is_left_is_no_new_event_but_something_that_rises_above_it_is():
+    after = [score(1e5, RIGHT)] * 3
+    told = play(EventLife(CONFIG), [1e6] * 10 + [200] * 30 + after)
+    assert [(i, r.phase) for i, r in told if r.phase == "new"] == [(2, "new"), (42, "new")]
+
+
+def test_the_rest_of_an_event_may_become_usual():
+    life = EventLife(CONFIG)
+    play(life, [1e6] * 10 + [200] * 10)
+    assert not life.active
