@@ -86,13 +86,14 @@ class Difference:
 
 
 class ReservoirNeighbours:
-    """Distance of each row to its nearest neighbour in a uniform sample of the past, in as many bytes as our mixture.
+    """Distance of each row to its nearest neighbour in a uniform sample of the past.
 
-    Rows are scaled by the deviations of the first full reservoir's half, as our mixture does by its first epoch.
+    The sample holds as many rows as our mixture's memory counts data points, which is the papers' measure of bytes.
+    Rows are scaled by the deviations of the first frame's, as our mixture does by its first epoch.
     """
 
-    def __init__(self, n_dims: int, n_bytes: int, per_frame: int):
-        self._rows = np.zeros((max(n_bytes // (4 * n_dims), 1), n_dims), np.float32)
+    def __init__(self, n_dims: int, n_rows: int, per_frame: int):
+        self._rows = np.zeros((n_rows, n_dims), np.float32)
         self._kept = self._seen = 0
         self._per_frame = per_frame
         self._scale: np.ndarray | None = None
@@ -194,18 +195,7 @@ def make_baseline(name: str, config: Config, n_row_dims: int) -> Baseline:
     if name == "k_centre":
         return KCentre()
     per_frame = max(config.patches.memory // 2 // config.learning.epoch_frames, 1)
-    return ReservoirNeighbours(n_row_dims, mixture_bytes(config, n_row_dims), per_frame)
-
-
-def mixture_bytes(config: Config, n_row_dims: int) -> int:
-    """Return the bytes of our patch mixture's whole state, workspaces included, as it accounts for them."""
-    from stillwatch.agent.mixture import MemoryBoundedMixture
-
-    settings = config.patches
-    mixture = MemoryBoundedMixture(
-        n_row_dims, covariance="diagonal", memory=settings.memory, max_components=settings.max_components
-    )
-    return mixture.memory_bytes()
+    return ReservoirNeighbours(n_row_dims, config.patches.memory, per_frame)
 
 
 def baseline_scores(config: Config, run: Run, names: tuple[str, ...]) -> dict[str, np.ndarray]:
