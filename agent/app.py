@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 NEXT_TIMEOUT_S = 0.2
 FREEZE_AFTER_FRAMES = 200  # by then every stage has made what it keeps
+IDS_SKIPPED = 100  # more events than can be raised between two checkpoints
 WATCHDOG_NS = 1_000_000_000
 PROGRESS_NS = 200_000_000
 
@@ -190,7 +191,7 @@ class Agent:
         self._capture.stop()
         error = self._capture.error
         stopped = self._options.stop.is_set()
-        self._save(finished=not stopped)
+        self._save(finished=not stopped, at_end=True)
         self.pipeline.finish()
         reason = "stopped" if stopped else str(error) if error is not None else "source ended"
         exit_code = 0 if error is None or stopped else error.exit_code
@@ -320,10 +321,16 @@ class Agent:
     def _resume(self) -> Resumed | None:
         if self._options.fresh:
             return None
-        return resume(self._config, self._folder.checkpoints, self.pipeline)
+        resumed = resume(self._config, self._folder.checkpoints, self.pipeline)
+        if resumed is not None and resumed.after_crash:
+            self.pipeline.events.skip_ids(IDS_SKIPPED)
+        return resumed
 
-    def _save(self, *, finished: bool) -> None:
-        """Save a checkpoint; a disk that refuses it costs the checkpoint, not the run."""
+    def _save(self, *, finished: bool, at_end: bool = False) -> None:
+        """Save a checkpoint; a disk that refuses it costs the checkpoint, not the run.
+
+        `finished`: the source has ended. `at_end`: nothing happens after it, so that no number can be given twice.
+        """
         self._saved_ns = self._clock.monotonic_ns()
         frame = self.pipeline.last_frame
         if frame is None:
@@ -333,7 +340,7 @@ class Agent:
             "agent": self._config.agent.id, "run": self._identity[1], "config_hash": config_hash(self._config),
             "source": self._capture.info.uri, "next_sequence": frame.sequence + 1, "t_ns": frame.t_ns,
             "finished": finished, "live": self._capture.live, "accepted": self.pipeline.accepted,
-            "hash": learnt,
+            "hash": learnt, "at_end": at_end,
         }  # fmt: skip
         recorder = self._recorder if self._recorder is not None and self._recorder.state == "ok" else None
         folders = [self._folder.checkpoints] + ([recorder.checkpoints] if recorder else [])

@@ -63,6 +63,8 @@ class EventLife:
 
     Attributes
     ----------
+    n_events : int
+        Events begun so far, those included that nobody was told of.
     suppressed : Counter
         Alerts that were not raised, by cause: "budget" (too many this hour), "cooldown" (the same place again so
         soon), "small" (rare, but no region of the least size).
@@ -77,6 +79,7 @@ class EventLife:
         self._categories = CategoryLife(config)
         self._history = np.zeros(HISTORY, np.float32)
         self._next_id = 0
+        self.n_events = 0
         # The open event: its id (-1: none), whether a person was told, how many frames it is pending.
         self._id, self._told, self._over, self._pending = -1, False, False, 0
         self._start = (0, 0)  # sequence and stream time of its first novel frame
@@ -99,10 +102,9 @@ class EventLife:
         """Id of the event that people were told of and that is open; -1 where there is none."""
         return self._id if self._told else -1
 
-    @property
-    def n_events(self) -> int:
-        """Events begun so far, those included that nobody was told of."""
-        return self._next_id
+    def skip_ids(self, count: int) -> None:
+        """Leave out so many ids: a live stream that goes on after a crash may have given some since its checkpoint."""
+        self._next_id += count
 
     def set_budget(self, alerts_per_hour: float) -> None:
         """Change how often a person may be called from now on; ValueError outside (0, 3600]."""
@@ -183,9 +185,15 @@ class EventLife:
         self._subsided_ns, self._level = -1, score.value
         return self._end(frame)
 
+    def _new_id(self) -> int:
+        number = self._next_id
+        self._next_id += 1
+        self.n_events += 1
+        return number
+
     def _open(self) -> None:
         self._subsided_ns, self._level = -1, -1.0
-        self._id, self._next_id = self._next_id, self._next_id + 1
+        self._id = self._new_id()
         self._told, self._over, self._pending = False, False, 0
         self._cause = ""
 
@@ -246,7 +254,7 @@ class EventLife:
             self.suppressed["budget"] += 1
             return []
         peak = Peak() if score is None else Peak().higher(score)
-        number, self._next_id = self._next_id, self._next_id + 1
+        number = self._new_id()
         return [
             EventRecord(
                 id=number, kind=kind, phase=phase, severity=severity_of(peak.rarity, self._config.raise_rarity),
@@ -289,7 +297,7 @@ class EventLife:
             flags[0], flags[1], bool(flags[2]), bool(flags[3]), flags[4],
         )  # fmt: skip
         self._start, self._last_novel_ns, self._told_ns, self._last_end_ns = (flags[5], flags[6]), *flags[7:10]
-        self._small, self._bucket.t_ns = bool(flags[10]), flags[11]
+        self._small, self._bucket.t_ns, self.n_events = bool(flags[10]), flags[11], flags[12]
         self._bucket.tokens, self._bucket.per_hour = (float(value) for value in state["budget"])
         self._history[:], self._last_box[:] = state["history"], state["last_box"]
         self.suppressed = Counter({c: int(n) for c, n in zip(CAUSES, state["suppressed"], strict=True) if n})

@@ -7,6 +7,8 @@ import hashlib
 
 import numpy as np
 
+from stillwatch.agent.errors import SnapshotError
+
 State = dict[str, np.ndarray]
 
 
@@ -18,6 +20,13 @@ def state_hash(state: State) -> str:
         digest.update(f"{name}|{array.dtype.str}|{np.shape(state[name])}|".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()[:16]
+
+
+def require(state: State, names: tuple[str, ...], where: str) -> None:
+    """Raise SnapshotError unless a saved state has all these arrays: it is of another version or of something else."""
+    missing = [name for name in names if name not in state]
+    if missing:
+        raise SnapshotError(f"{where}: the saved state has no {', '.join(missing)}")
 
 
 def with_prefix(prefix: str, state: State) -> State:

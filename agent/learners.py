@@ -17,7 +17,7 @@ from stillwatch.agent.config import Config, MixtureConfig
 from stillwatch.agent.epoch_buffer import PAYLOAD_HEADER, EpochBuffer, pack_payload, unpack_payload
 from stillwatch.agent.errors import SnapshotError
 from stillwatch.agent.exemplars import StreamGreedy
-from stillwatch.agent.hashing import State, state_hash, with_prefix, without_prefix
+from stillwatch.agent.hashing import State, require, state_hash, with_prefix, without_prefix
 from stillwatch.agent.mixture import MemoryBoundedMixture
 from stillwatch.agent.mixture_predictive import StudentMixture
 
@@ -336,9 +336,10 @@ class Learners:
     def restore(self, state: State) -> None:
         """Go on from `state`. A state that does not fit raises SnapshotError and leaves the learners fresh."""
         self.wait()
-        counters = state.get("counters")
-        if counters is None or counters.shape != (6,):
-            raise SnapshotError("learners: the saved state has no counters of length 6")
+        require(state, ("counters", "share", "announced", "shown_ids", "shown_rows"), "learners")
+        counters = state["counters"]
+        if counters.shape != (6,) or len(state["shown_ids"]) != len(state["shown_rows"]):
+            raise SnapshotError("learners: the saved counters or exemplars have another shape")
         learners = self._learners()
         before = {name: learner.state() for name, learner in learners.items()}
         try:

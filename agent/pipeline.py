@@ -17,7 +17,7 @@ from stillwatch.agent.events import EventLife, EventRecord
 from stillwatch.agent.features import FeatureExtractor, Features
 from stillwatch.agent.frame import Frame, Nav
 from stillwatch.agent.gate import Gate, Verdict
-from stillwatch.agent.hashing import State, with_prefix, without_prefix
+from stillwatch.agent.hashing import State, require, with_prefix, without_prefix
 from stillwatch.agent.learners import EpochReport, Learners
 from stillwatch.agent.novelty import Novelty, Score
 from stillwatch.agent.source_state import SourceState
@@ -25,6 +25,7 @@ from stillwatch.agent.summaries import Summaries
 from stillwatch.agent.thumbnail import jpeg_thumbnail
 from stillwatch.transport.messages import Headers, Message
 
+OWN_STATE = ("counts", "shape", "nav", "labels", "refused_reasons", "refused_counts")
 MAX_LABELS = 256
 MAX_LABEL_CHARS = 64
 
@@ -224,10 +225,8 @@ class Pipeline:
 
     def restore(self, state: State) -> None:
         """Go on from a saved state; one that does not fit raises SnapshotError and leaves the stages as they were."""
-        shape = state.get("pipeline.shape")
-        if shape is None or shape.shape != (2,):
-            raise SnapshotError("checkpoint holds no frame shape: it is of something else")
-        height, width = (int(n) for n in shape)
+        require(state, tuple(f"pipeline.{name}" for name in OWN_STATE), "checkpoint")
+        height, width = (int(n) for n in state["pipeline.shape"])
         if height > self.config.source.height or width > self.config.source.width:
             box = f"{self.config.source.width}x{self.config.source.height}"
             raise SnapshotError(f"checkpoint is of frames {width}x{height}, larger than the config's {box}")

@@ -34,12 +34,15 @@ class Resumed:
         Frames numbered below this were taken before the restart: a file is read again from its start.
     t_offset_ns : int
         Added to the stream time of new frames, so that it goes on where it was.
+    after_crash : bool
+        A live stream went on after this checkpoint: event ids may have been given that it does not know.
     """
 
     path: pathlib.Path
     first_sequence: int
     skip_before: int
     t_offset_ns: int
+    after_crash: bool = False
 
 
 def resume(config: Config, folder: pathlib.Path, pipeline: Pipeline) -> Resumed | None:
@@ -71,4 +74,5 @@ def _position(config: Config, meta: dict[str, Any], path: pathlib.Path) -> Resum
     same = meta.get("source") == redact_uri(config.source.uri)
     if same and not meta.get("finished", False) and not meta.get("live", False):
         return Resumed(path, 0, next_sequence, 0)
-    return Resumed(path, next_sequence, next_sequence, int(meta["t_ns"]) + SEAM_NS)
+    offset_ns = int(meta["t_ns"]) + SEAM_NS
+    return Resumed(path, next_sequence, next_sequence, offset_ns, not meta.get("at_end", False))
