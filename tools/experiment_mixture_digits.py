@@ -59,6 +59,8 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"--methods: {', '.join(unknown)} is none of {', '.join(METHODS)}")
     if args.orders < 1:
         raise UsageError(f"--orders: {args.orders} is below 1")
+    import sklearn.mixture  # noqa: F401  # before the limit: it does not hold for libraries loaded later
+
     with threadpool_limits(1):
         rows = with_gaps(list(all_rows(args, methods)))
     if args.json:

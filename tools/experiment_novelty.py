@@ -23,7 +23,7 @@ METHODS = ("stillwatch", "stillwatch_300", "batch", "sklearn_gmm", "lof", "half_
 UNSEEN_FROM = 8  # the digits 8 and 9 are never learnt
 N_PAIRS = 300
 PAIRS_SEED = 5
-# Table 2.2's largest memory: its clumps hold the dozen components that the seen digits need, and its epochs are a quarter of the rows.
+# Table 2.2's largest memory, whose clumps hold the dozen components that the seen digits need, and a small one.
 MEMORY = {"stillwatch": 600, "stillwatch_300": 300}
 
 Score = Callable[[np.ndarray], np.ndarray]  # rows -> novelty, high = new
@@ -64,6 +64,8 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError(f"--methods: {', '.join(unknown)} is none of {', '.join(METHODS)}")
     if args.orders < 1:
         raise UsageError(f"--orders: {args.orders} is below 1")
+    import sklearn.mixture  # noqa: F401  # before the limit: it does not hold for libraries loaded later
+
     task = make_task(args.basis)
     with threadpool_limits(1):
         rows = [run(method, task, args.orders) for method in methods]
