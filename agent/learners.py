@@ -46,7 +46,7 @@ class EpochReport:
     n_frames: int
     patches: dict[str, Any]
     scenes: dict[str, Any]
-    changed_exemplars: list[tuple[int, int, int, bytes]]  # id, sequence, t_ns, JPEG
+    changed_exemplars: list[tuple[int, float, int, int, bytes]]  # id, share, sequence, t_ns, JPEG
     removed_exemplars: list[int]
     changed_scenes: list[ComponentExemplar]
     exemplar_utility: float
@@ -236,13 +236,14 @@ class Learners:
         self._announced_scenes = {}
         return self._report()
 
-    def _exemplar_changes(self) -> tuple[list[tuple[int, int, int, bytes]], list[int]]:
+    def _exemplar_changes(self) -> tuple[list[tuple[int, float, int, int, bytes]], list[int]]:
         held = [int(i) for i in self.exemplars.exemplar_ids_]
-        payloads = self.exemplars.payloads()
-        changed = []
-        for exemplar_id, payload in zip(held, payloads, strict=True):
-            if exemplar_id not in self._announced_exemplars:
-                changed.append((exemplar_id, *unpack_payload(payload)))
+        shares = self.exemplars.exemplar_weights_
+        changed = [
+            (exemplar_id, float(share), *unpack_payload(payload))
+            for exemplar_id, share, payload in zip(held, shares, self.exemplars.payloads(), strict=True)
+            if exemplar_id not in self._announced_exemplars
+        ]
         removed = sorted(self._announced_exemplars.difference(held))
         self._announced_exemplars = set(held)
         return changed, removed

@@ -102,8 +102,8 @@ class Summaries:
         """Exemplars that were chosen since the last epoch, and examples of scenes that have become better ones."""
         removed = np.asarray(report.removed_exemplars, np.int64)
         made = [
-            self._exemplar(exemplar_id, sequence, t_ns, jpeg, removed=removed)
-            for exemplar_id, sequence, t_ns, jpeg in report.changed_exemplars
+            self._exemplar(exemplar_id, sequence, t_ns, jpeg, share=share, removed=removed)
+            for exemplar_id, share, sequence, t_ns, jpeg in report.changed_exemplars
         ]
         for example in report.changed_scenes:
             sequence, t_ns, jpeg = unpack_payload(example.payload)

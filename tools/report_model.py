@@ -77,6 +77,7 @@ def _mixture(data: ReportData, which: str, label: c.Label) -> str:
 
 def _component_label(data: ReportData, identity: int) -> str:
     """Return the name that a person gave this scene component, escaped; empty where there is none."""
-    pictures = [*data.scene_pictures.values(), *data.exemplars.values()]
-    labels = {item.label for item in pictures if item.component == identity and item.label}
-    return c.esc(", ".join(sorted(labels)))
+    model = data.last_model.get("scenes")
+    if model is not None and str(identity) in model.labels:
+        return c.esc(model.labels[str(identity)])
+    return c.esc(next((item.label for item in data.scene_pictures.values() if item.component == identity), ""))
