@@ -8,7 +8,7 @@ import json
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -24,7 +24,7 @@ class Setting(NamedTuple):
     """What one row of the table is about."""
 
     n_dims: int
-    covariance: str
+    covariance: Literal["diagonal", "full"]
     memory: int
 
 
@@ -63,12 +63,11 @@ def bench_width(n_dims: int, seconds: float) -> list[dict[str, Any]]:
     """Return the rows of one width: peers, then ours, with their ratios to the peers."""
     data = clusters(n_dims, 60_000)
     peers = {"minibatch_kmeans": bench_kmeans(data, seconds)}
-    for covariance in ("diagonal", "full"):
-        peers[f"sklearn_bgm_{covariance}"] = bench_bgm(data, covariance, seconds)
-    rows = [
-        row_of(name, Setting(n_dims, name.rpartition("_")[2] if "bgm" in name else "none", 0)) | found
-        for name, found in peers.items()
-    ]
+    peers |= {f"sklearn_bgm_{covariance}": bench_bgm(data, covariance, seconds) for covariance in ("diagonal", "full")}
+    rows: list[dict[str, Any]] = []
+    for name, found in peers.items():
+        covariance = name.removeprefix("sklearn_bgm_") if name != "minibatch_kmeans" else None
+        rows.append({"method": name, "dims": n_dims, "covariance": covariance, "memory": None} | found)
     floor = peers["minibatch_kmeans"]
     for setting in SETTINGS:
         if setting.n_dims == n_dims:
@@ -78,14 +77,9 @@ def bench_width(n_dims: int, seconds: float) -> list[dict[str, Any]]:
                 for verb, key in (("learnt", "learnt_per_s"), ("scored", "scored_per_s"))
                 for name, peer in (("kmeans", floor), ("bgm", bgm))
             }
-            rows.append(row_of("stillwatch", setting) | found | ratios)
+            what = {"dims": n_dims, "covariance": setting.covariance, "memory": setting.memory}
+            rows.append({"method": "stillwatch"} | what | found | ratios)
     return rows
-
-
-def row_of(method: str, setting: Setting) -> dict[str, Any]:
-    """Return what a row of the table is about."""
-    memory = setting.memory or None
-    return {"method": method, "dims": setting.n_dims, "covariance": setting.covariance, "memory": memory}
 
 
 def clusters(n_dims: int, n_rows: int) -> np.ndarray:
@@ -105,7 +99,7 @@ def bench_ours(data: np.ndarray, setting: Setting, seconds: float) -> dict[str, 
     """Return rows a second learnt in whole epochs of a stream, and scored."""
     learner = MemoryBoundedMixture(
         setting.n_dims, covariance=setting.covariance, memory=setting.memory, horizon=1_000_000, max_components=50,
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # fmt: skip
     epoch = learner.epoch_size
     n_warm = -(-WARM_ROWS // epoch) * epoch
     learner.partial_fit(data[:n_warm])
@@ -182,7 +176,7 @@ def print_table(rows: list[dict[str, Any]]) -> None:
             "learnt_to_kmeans", "learnt_to_bgm", "scored_to_kmeans", "scored_to_bgm")]  # fmt: skip
         size = "-" if row["state_bytes"] is None else f"{row['state_bytes'] / 1e6:.2f}"
         print(
-            f"{row['method']:<22} {row['dims']:4}  {row['covariance']:<10}  {row['memory'] or '-':>6}  "
+            f"{row['method']:<22} {row['dims']:4}  {row['covariance'] or '-':<10}  {row['memory'] or '-':>6}  "
             f"{row['learnt_per_s']:9.0f}  {ratios[0]:>9}  {ratios[1]:>6}  {row['scored_per_s']:9.0f}  "
             f"{ratios[2]:>9}  {ratios[3]:>6}  {size:>5}"
         )

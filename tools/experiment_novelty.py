@@ -4,6 +4,7 @@ Called by the command line as `experiment novelty-digits`. It must not choose a 
 """
 
 import argparse
+import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -131,7 +132,7 @@ def run(method: str, task: Task, n_orders: int) -> dict[str, Any]:
     unseen, between, seconds, components = [], [], [], []
     for seed in range(n_orders):
         train = task.train[np.random.default_rng(seed).permutation(len(task.train))]
-        (score, n_components), cost = measure(lambda rows=train, seed=seed: FIT[method](method, rows, seed))
+        (score, n_components), cost = measure(functools.partial(FIT[method], method, train, seed))
         seen = score(task.seen)
         unseen.append(auc(seen, score(task.unseen)))
         between.append(auc(seen, score(task.between)))
@@ -192,7 +193,7 @@ def fit_river(method: str, train: np.ndarray, seed: int) -> Fitted:
     low, high = train.min(axis=0), train.max(axis=0)
     peer: Any
     if method == "half_space_trees":
-        limits = {j: (float(low[j]), float(high[j])) for j in range(train.shape[1])}
+        limits: dict[Any, tuple[float, float]] = {j: (float(low[j]), float(high[j])) for j in range(train.shape[1])}
         peer = anomaly.HalfSpaceTrees(n_trees=25, limits=limits, seed=seed)
     else:
         peer = anomaly.LODA(seed=seed)
