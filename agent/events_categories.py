@@ -33,12 +33,14 @@ class CategoryLife:
         self._table = np.full((CAPACITY, len(_COLUMNS)), 0, np.int64)
         self._table[:, _ID] = -1
         self._presence = np.zeros(CAPACITY)
-        self._numbers = np.array([-1, 0, -1], np.int64)  # epoch seen last, models seen, stream time of the last event
+        # Epoch seen last, models seen, start of the last event that no category was told of, whether one is open.
+        self._numbers = np.array([-1, 0, -1, 0], np.int64)
 
     def update(self, t_ns: int, score: Score, models: Models, in_event: bool) -> list[tuple[str, int]]:
         """Take one scored frame; return (kind, component id) of what happened: new_category, returned, vanished."""
-        if in_event:
+        if in_event and not self._numbers[3]:
             self._numbers[2] = t_ns
+        self._numbers[3] = in_event
         happened: list[tuple[str, int]] = []
         ids = models.patches.ids
         if models.epoch != self._numbers[0]:
@@ -77,10 +79,11 @@ class CategoryLife:
         table[alive, _EPOCHS] += 1
         grown = alive & (table[:, _FROM_EVENT] > 0) & (table[:, _TOLD] == 0) & (table[:, _EPOCHS] >= LASTING_EPOCHS)
         grown &= table[:, _FRAMES] > 0
-        table[grown, _TOLD] = 1
-        # One thing learnt is often several components: it is told once, by the one seen most.
         if not grown.any():
             return []
+        # One thing learnt is often several components: it is told once an event, by the one seen most.
+        table[:, _FROM_EVENT], self._numbers[2] = 0, -1
+        table[grown, _TOLD] = 1
         rows = np.flatnonzero(grown)
         most = rows[np.argmax(table[rows, _FRAMES])]
         return [("new_category", int(table[most, _ID]))]

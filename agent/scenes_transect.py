@@ -191,7 +191,7 @@ def _flake(radius: float) -> np.ndarray:
 
 def _animal(rng, name: str, unit: float) -> np.ndarray:
     """Return a sprite of the animal, premultiplied BGRA float32, with its own texture."""
-    size = {"crab": (56, 74), "ray": (104, 84), "starfish": (60, 60), "urchin": (46, 46)}[name]
+    size = {"crab": (84, 112), "ray": (150, 124), "starfish": (96, 96), "urchin": (76, 76)}[name]
     height, width = (round(side * unit) for side in size)
     draw = {"crab": _draw_crab, "ray": _draw_ray, "starfish": _draw_starfish, "urchin": _draw_urchin}[name]
 
