@@ -346,7 +346,7 @@ def check_memory_is_the_same_from_the_first_row_to_the_last(case: Case) -> None:
 
 
 def check_a_long_call_takes_little_more_than_its_rows(case: Case) -> None:
-    X = rows(6_000)
+    X = rows(3_000)
     learner = case.taught(rows(200))  # what is made lazily is made
     tracemalloc.start()
     try:
@@ -354,7 +354,7 @@ def check_a_long_call_takes_little_more_than_its_rows(case: Case) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    # A copy in float64, masks and temporaries of one block; a matrix of n x n would take 288 MB.
+    # A copy in float64, masks and temporaries of one block; a matrix of n x n would take 72 MB.
     assert peak <= 3 * X.nbytes + 2 * learner.memory_bytes() + 1_000_000
 
 
