@@ -169,8 +169,8 @@ def rate(step: Callable[[int], object], n: int, seconds: float) -> float:
 def print_table(rows: list[dict[str, Any]]) -> None:
     """Print one line a row; ratios above 1 mean that ours is faster."""
     print(
-        "method                 dims  covariance  memory   rows   learnt/s  / k-means   / BGM   scored/s  / k-means   / BGM  "
-        "   MB"
+        "method                 dims  covariance  memory   rows   learnt/s  / k-means   / BGM   scored/s  "
+        "/ k-means   / BGM     MB"
     )
     for row in rows:
         ratios = [f"{row[name]:.2f}" if name in row else "-" for name in (
@@ -178,6 +178,6 @@ def print_table(rows: list[dict[str, Any]]) -> None:
         size = "-" if row["state_bytes"] is None else f"{row['state_bytes'] / 1e6:.2f}"
         print(
             f"{row['method']:<22} {row['dims']:4}  {row['covariance'] or '-':<10}  {row['memory'] or '-':>6}  "
-            f"{row.get('rows', '-'):>5}  {row['learnt_per_s']:9.0f}  {ratios[0]:>9}  {ratios[1]:>6}  {row['scored_per_s']:9.0f}  "
-            f"{ratios[2]:>9}  {ratios[3]:>6}  {size:>5}"
+            f"{row.get('rows', '-'):>5}  {row['learnt_per_s']:9.0f}  {ratios[0]:>9}  {ratios[1]:>6}  "
+            f"{row['scored_per_s']:9.0f}  {ratios[2]:>9}  {ratios[3]:>6}  {size:>5}"
         )
