@@ -85,7 +85,9 @@ def _run(config: Config) -> dict[str, np.ndarray]:
     from stillwatch.agent.pipeline import Pipeline
 
     cv2.setNumThreads(1)
-    rows, alerts, other = [], [], []
+    rows: list[tuple[float, float, float, float]] = []
+    alerts: list[tuple[int, str]] = []
+    other: list[tuple[int, str]] = []
     with threadpool_limits(1):
         pipeline = Pipeline(config, _Silent(), RealClock())
         begun = 0.0
@@ -94,7 +96,7 @@ def _run(config: Config) -> dict[str, np.ndarray]:
             step = pipeline.step(frame)
             score = step.score
             rows.append(
-                (np.nan, np.nan, 1, frame.t_ns) if score is None
+                (np.nan, np.nan, 1.0, frame.t_ns) if score is None
                 else (score.value, score.rarity, score.learning, frame.t_ns)
             )  # fmt: skip
             for record in step.events:
@@ -146,10 +148,11 @@ def _child(argv: list[str]) -> int:
     _pin_to_one_core()
     config = msgspec.json.decode(pathlib.Path(argv[1]).read_bytes(), type=Config)
     try:
-        np.savez(argv[2], **_run(config))
+        columns = _run(config)
     except AgentError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    np.savez(argv[2], allow_pickle=False, **columns)
     return 0
 
 
