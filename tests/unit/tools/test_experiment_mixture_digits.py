@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from stillwatch.agent.errors import UsageError
+from stillwatch.agent.mixture import MemoryBoundedMixture
 from stillwatch.tools import bench_mixture, experiment_mixture_digits, experiment_novelty
 
 BINDING = {
@@ -54,6 +55,12 @@ def test_the_digits_table_has_a_line_for_each_setting(capsys):
     options = ("--orders", "2", "--rows", "150", "--memory", "100", "120", "--prior-scale", "0.1", "--methods", "cold")
     lines = table(experiment_mixture_digits, capsys, *options)
     assert [line.split()[1:3] for line in lines[1:]] == [["stillwatch_cold", "100"], ["stillwatch_cold", "120"]]
+
+
+def test_the_first_prior_scale_is_the_learners_default_and_the_prior_is_its_too():
+    learner = MemoryBoundedMixture(2)
+    assert learner.prior_scale == experiment_mixture_digits.PRIOR_SCALES[0]
+    assert learner.prior_strength == experiment_mixture_digits.PRIOR_STRENGTH
 
 
 @pytest.mark.parametrize("module", [experiment_mixture_digits, experiment_novelty])
