@@ -28,8 +28,9 @@ BOUNDED = ("stillwatch", "stillwatch_short", "stillwatch_cold")
 METHODS = (*BOUNDED, "batch", "sklearn_bgm", "streaming_vb", "particle_filter")
 MEMORIES = (200, 300, 400, 600)
 PARTICLES = (100, 1000)
-# Components are decided by the prior's scale: the first is the learner's default, the second finds the ten digits.
-PRIOR_SCALES = (0.05, 0.2)
+# The prior's scale decides how many components there are: the first is the learner's default, the last is nearest to
+# the ten digits.
+PRIOR_SCALES = (0.05, 0.1, 0.2)
 # The paper's epochs take half of the memory; in short ones a tenth: clumps, 231 values each here, have the rest.
 EPOCH_SHARE = {"stillwatch": 2, "stillwatch_short": 10, "stillwatch_cold": 2}
 MAX_COMPONENTS = 50
