@@ -40,6 +40,8 @@ PRIOR_STRENGTH = 0.01
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the experiment's options."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--order", choices=("shuffled", "sorted"),
+                        help="only random orders, or only the rows sorted by digit (default: both)")  # fmt: skip
     parser.add_argument("--orders", type=int, default=10, metavar="N", help="random orders of the rows (default: 10)")
     parser.add_argument(
         "--methods", nargs="+", default=list(METHODS), metavar="NAME",
@@ -74,11 +76,14 @@ def main(args: argparse.Namespace) -> int:
 def all_rows(args: argparse.Namespace, methods: list[str]) -> Iterator[dict[str, Any]]:
     """Yield a row for each order, method and setting: the binding names and what was set."""
     digits = mixture_data.digits20()
-    for seed in range(args.orders):
-        data = digits.shuffled(seed).first(args.rows)
+    orders = {("shuffled", seed): digits.shuffled(seed) for seed in range(args.orders) if args.order != "sorted"}
+    if args.order != "shuffled":
+        orders["sorted", 0] = digits.ordered("sorted")
+    for (order, seed), data in orders.items():
+        data = data.first(args.rows)
         for method in methods:
             for setting in settings_of(method, args):
-                row = dict.fromkeys(NAMES) | {"method": method, "order": "shuffled", "seed": seed} | setting
+                row = dict.fromkeys(NAMES) | {"method": method, "order": order, "seed": seed} | setting
                 yield row | RUN[method](data, row)
 
 
@@ -198,9 +203,10 @@ def agreement(data: DataSet, trained: np.ndarray, tested: np.ndarray) -> dict[st
 
 def with_gaps(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Fill `gap_to_batch`, nats a row: the batch run of the same order and prior less this row's log likelihood."""
-    batch = {(r["seed"], r["prior_scale"]): r["log_likelihood"] for r in rows if r["method"] == "batch"}
+    names = ("order", "seed", "prior_scale")
+    batch = {tuple(r[name] for name in names): r["log_likelihood"] for r in rows if r["method"] == "batch"}
     for row in rows:
-        same = batch.get((row["seed"], row["prior_scale"]))
+        same = batch.get(tuple(row[name] for name in names))
         row["gap_to_batch"] = None if same is None else same - row["log_likelihood"]
     return rows
 
@@ -209,20 +215,21 @@ def print_table(rows: list[dict[str, Any]]) -> None:
     """Print means over the orders, with the deviation of the log likelihood."""
     groups: dict[tuple, list[dict[str, Any]]] = {}
     for row in rows:
-        key = (row["prior_scale"], row["method"], row["memory"], row["epoch_size"], row["particles"])
+        key = (row["order"], row["prior_scale"], row["method"], row["memory"], row["epoch_size"], row["particles"])
         groups.setdefault(key, []).append(row)
     print(
-        "prior  method            memory  epoch  particles  log likelihood  gap to batch     K    ARI  accuracy      s"
+        "order     prior  method            memory  epoch  particles  log likelihood  gap to batch     K    ARI  "
+        "accuracy      s"
     )
-    for (scale, method, memory, epoch, particles), some in groups.items():
+    for (order, scale, method, memory, epoch, particles), some in groups.items():
         means = {}
         for name in ("log_likelihood", "gap_to_batch", "components", "ari", "accuracy", "seconds"):
             values = [r[name] for r in some if r[name] is not None]
             means[name] = float(np.mean(values)) if values else float("nan")
         spread = float(np.std([r["log_likelihood"] for r in some]))
         print(
-            f"{_text(scale):>5}  {method:<16}  {_text(memory):>6}  {_text(epoch):>5}  {_text(particles):>9}  "
-            f"{means['log_likelihood']:7.2f} ± {spread:4.2f}  {means['gap_to_batch']:12.2f}  "
+            f"{order:<8}  {_text(scale):>5}  {method:<16}  {_text(memory):>6}  {_text(epoch):>5}  "
+            f"{_text(particles):>9}  {means['log_likelihood']:7.2f} ± {spread:4.2f}  {means['gap_to_batch']:12.2f}  "
             f"{means['components']:4.1f}  {means['ari']:5.3f}  {means['accuracy']:8.3f}  {means['seconds']:5.2f}"
         )
 

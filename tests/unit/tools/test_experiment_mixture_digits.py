@@ -33,7 +33,9 @@ def table(module, capsys, *options):
 def test_digits_rows_have_the_binding_names_for_every_method(capsys):
     rows = run(experiment_mixture_digits, capsys, "--orders", "1", "--rows", "150", "--memory", "100", "--particles",
                "5", "--prior-scale", "0.1")  # fmt: skip
-    assert [row["method"] for row in rows] == list(experiment_mixture_digits.METHODS)
+    assert [(row["order"], row["method"]) for row in rows] == [
+        (order, name) for order in ("shuffled", "sorted") for name in experiment_mixture_digits.METHODS
+    ]
     for row in rows:
         assert set(row) >= BINDING
         assert np.isfinite(row["log_likelihood"])
@@ -44,17 +46,17 @@ def test_digits_rows_have_the_binding_names_for_every_method(capsys):
 def test_gaps_are_to_the_batch_run_of_the_same_order_and_prior(capsys):
     options = ("--orders", "2", "--rows", "150", "--memory", "100", "--prior-scale", "0.1", "0.3")
     rows = run(experiment_mixture_digits, capsys, *options, "--methods", "stillwatch,batch")
-    assert len(rows) == 8
-    batch = {(r["seed"], r["prior_scale"]): r["log_likelihood"] for r in rows if r["method"] == "batch"}
+    assert len(rows) == 12  # two random orders and the sorted one
+    of = {(r["order"], r["seed"], r["prior_scale"]): r["log_likelihood"] for r in rows if r["method"] == "batch"}
     for row in rows:
-        wanted = batch[row["seed"], row["prior_scale"]] - row["log_likelihood"]
+        wanted = of[row["order"], row["seed"], row["prior_scale"]] - row["log_likelihood"]
         assert row["gap_to_batch"] == pytest.approx(wanted)
 
 
 def test_the_digits_table_has_a_line_for_each_setting(capsys):
     options = ("--orders", "2", "--rows", "150", "--memory", "100", "120", "--prior-scale", "0.1", "--methods", "cold")
-    lines = table(experiment_mixture_digits, capsys, *options)
-    assert [line.split()[1:3] for line in lines[1:]] == [["stillwatch_cold", "100"], ["stillwatch_cold", "120"]]
+    lines = table(experiment_mixture_digits, capsys, *options, "--order", "shuffled")
+    assert [line.split()[2:4] for line in lines[1:]] == [["stillwatch_cold", "100"], ["stillwatch_cold", "120"]]
 
 
 def test_the_first_prior_scale_is_the_learners_default_and_the_prior_is_its_too():
