@@ -1,15 +1,24 @@
-"""What every test gets: fixed seeds. What transport tests ask for: sockets that cannot leak out of a test."""
+"""What every test gets: fixed seeds, no secrets. What transport tests ask for: sockets that cannot leak out of a test."""
 
 import random
 
 import pytest
 import zmq
 
+from stillwatch.agent import secrets
+
 
 @pytest.fixture(autouse=True)
 def _seeded():
     """Code under test seeds itself; this is for libraries that use the global generator."""
     random.seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests(monkeypatch):
+    """What one test registers as a password must not be scrubbed from the texts of the next."""
+    monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setattr(secrets, "_ordered", ())
 
 
 @pytest.fixture
