@@ -58,7 +58,8 @@ class Compressor:
         self.n_dims = family.n_dims
         self.clump_cost = family.clump_cost(family.n_dims)
         most = max(budget // self.clump_cost, 1)
-        self.kept = Items(family.n_dims, family.n_packed, most, most)  # the new clumps, while the old are still read
+        # The new clumps, while the old ones are still read.
+        self.kept = Items(family.n_dims, family.n_second, most, most, family.n_codes)
         self.order = np.zeros(n_items, np.int64)
         self.weights = np.zeros(n_items)
         self.bounds = np.zeros((n_items + 1, 3), np.int64)  # low, middle, high in `order`
@@ -102,9 +103,10 @@ class Compressor:
 
     def _group_cost(self, items: Items, rows: np.ndarray) -> int:
         """Return the values a group takes: its points where that is no more than a clump, else a clump."""
-        if rows.min() >= items.n_clumps and len(rows) * self.n_dims <= self.clump_cost:
-            return len(rows) * self.n_dims
-        return self.clump_cost
+        return self.clump_cost if self._is_clump(items, rows) else len(rows) * self.n_dims
+
+    def _is_clump(self, items: Items, rows: np.ndarray) -> bool:
+        return bool(rows.min() < items.n_clumps or len(rows) * self.n_dims > self.clump_cost)
 
     def _force_into_budget(self, items: Items, groups, magnification: float):
         """Join groups by least loss of the magnified free energy until the groups alone fit the budget."""
@@ -169,7 +171,7 @@ class Compressor:
     def _evaluate(self, items: Items, p: int) -> float | None:
         """Refine a split of partition p, sort its rows by child, return the change of F_C; None where there is none."""
         rows = self._rows(p)
-        if len(rows) < 2 or self._cost(items, p) < self.clump_cost:
+        if len(rows) < 2 or not self._is_clump(items, rows):
             return None
         family, place = self.family, self.family.capacity
         weights = self.weights[rows]
@@ -229,12 +231,13 @@ class Compressor:
             heapq.heappush(queue, (-gain, p))
 
     def _sweep(self, items: Items, n_partitions: int) -> int:
-        """Reassign the items of all clumps to their best clump (2.16, hard); return the partitions left.
+        """Reassign the points among the items of clumps to their best clump (2.16, hard); return the partitions left.
 
-        Groups kept as single points stay as they are, so that the cost can only fall.
+        Old clumps stay: magnified, their own group fits them best. Groups kept as single points stay as they are, so
+        that the cost can only fall.
         """
-        clumps = [p for p in range(n_partitions) if self._cost(items, p) >= self.clump_cost]
-        rest = [self._rows(p).copy() for p in range(n_partitions) if self._cost(items, p) < self.clump_cost]
+        clumps = [p for p in range(n_partitions) if self._is_clump(items, self._rows(p))]
+        rest = [self._rows(p).copy() for p in range(n_partitions) if not self._is_clump(items, self._rows(p))]
         if len(clumps) < 2:
             return n_partitions
         members = np.concatenate([self._rows(p) for p in clumps])
@@ -256,12 +259,13 @@ class Compressor:
         return len(groups)
 
     def _best_clump(self, items: Items, members: np.ndarray, label: np.ndarray, n_clumps: int) -> np.ndarray:
-        """Return the clump of largest S_sk for each member, one clump's posterior at a time in a trial place."""
+        """Return the clump of largest S_sk for each single point, one clump's posterior at a time in a trial place."""
         family, place = self.family, self.family.child_a
         mass = np.bincount(label, self.weights[members], n_clumps)
         log_weight, weight = np.zeros(n_clumps), np.zeros(n_clumps)
         mixture_common.sticks_expectation(mass, np.argsort(-mass, kind="stable"), self.alpha, log_weight, weight)
-        n = len(members)
+        old = int(np.searchsorted(members, items.n_clumps))
+        points, n = members[old:], len(members) - old
         best, found = np.full(n, -np.inf), np.zeros(n, np.int64)
         for j in range(n_clumps):
             rows = members[label == j]
@@ -271,10 +275,10 @@ class Compressor:
             family.collect(items, rows, self.weights[rows], centre, family.moments, place, self.spread)
             family.fit(place)
             wide = family.spread_cost(place, self.spread)
-            family.log_joint(items, members, place, log_weight[j] - wide, self.values[:n])
+            family.log_joint(items, points, place, log_weight[j] - wide, self.values[:n])
             closer = self.values[:n] > best
             best[closer], found[closer] = self.values[:n][closer], j
-        return found
+        return np.concatenate([label[:old], found])
 
     def _summarise(self, items: Items, n_partitions: int) -> np.ndarray:
         """Write the clumps of the final partition into `kept`; return the items that stay single points, in order."""
@@ -283,19 +287,17 @@ class Compressor:
         singles = [np.zeros(0, np.int64)]
         for p in range(n_partitions):
             rows = self._rows(p)
-            if self._cost(items, p) < self.clump_cost or (len(rows) == 1 and rows[0] >= items.n_clumps):
+            if not self._is_clump(items, rows) or (len(rows) == 1 and rows[0] >= items.n_clumps):
                 singles.append(rows)
                 continue
             row = kept.n_clumps
             if len(rows) == 1:
                 kept.x[row], kept.counts[row] = items.x[rows[0]], items.counts[rows[0]]
-                kept.second[row] = items.second[rows[0]]
+                kept.second[row], kept.codes[row] = items.second[rows[0]], items.codes[rows[0]]
             else:
                 weights = items.counts[rows]
                 family.collect(items, rows, weights, items.x[rows[0]].astype(np.float64), self.parents, place)
-                kept.x[row] = self.parents.mean[place]
-                kept.counts[row] = weights.sum()
-                kept.second[row] = self.parents.scatter[place] / kept.counts[row]
+                family.summarise(kept, row, self.parents, place)
             kept.n_clumps += 1
         kept.n_items = kept.n_clumps
         return np.sort(np.concatenate(singles))

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from stillwatch.agent.mixture_items import Items
-from stillwatch.kernels import mixture_common, mixture_diagonal, mixture_full
+from stillwatch.kernels import mixture_common, mixture_diagonal, mixture_full, mixture_rounded
 
 SETTLED = 1e-3  # the largest change of a share below which a split's updates end
 BLOCK = 256  # rows of a dense pass whose log joints are held at once
+DECODED = 16  # rounded covariances of a dense pass that are held decoded at once
 
 
 class Moments:
@@ -59,9 +60,12 @@ class Places:
 
     Places `child_a`, `child_b` and `merged` hold the last split's children and the last merge tried. `fits` has, by
     place: constant of E[log N], log evidence, expected log likelihood.
+
+    A clump's second moment takes `n_second` float32 values and `n_codes` bytes.
     """
 
     covariance: str
+    n_codes = 0
 
     def __init__(self, n_dims: int, n_packed: int, capacity: int, n_items: int):
         self.n_dims, self.n_packed, self.capacity = n_dims, n_packed, capacity
@@ -73,6 +77,17 @@ class Places:
         self.sides = np.zeros((4, n_items))
         self.prior = np.zeros(3)
         self.no_spread = np.zeros(n_packed)
+        self.n_second = n_packed
+
+    def summarise(self, kept: Items, row: int, moments: Moments, place: int) -> None:
+        """Write statistics as a clump."""
+        kept.counts[row] = moments.count[place]
+        kept.x[row] = moments.mean[place]
+        kept.second[row] = moments.scatter[place] / moments.count[place]
+
+    def clump_moments(self, items: Items) -> np.ndarray:
+        """Return the second moments of all clumps, (n_clumps, n_packed)."""
+        return items.second[: items.n_clumps].copy()
 
     def split_score(self, entropy: float) -> float:
         """Return evidence of the last split's children plus the entropy of the share."""
@@ -246,7 +261,7 @@ class FullFamily(Places):
             used = self._rows[: len(part)]
             np.matmul(used.T, used, out=square)
             mixture_full.add_packed_square(square, 0.0, first, packed)
-        mixture_full.add_packed_moments(items.second, rows, weights, items.n_clumps, packed)
+        self._add_clumps(items, rows, weights, packed)
         if count > 0.0:
             first /= count
             square[:] = 0.0
@@ -255,6 +270,17 @@ class FullFamily(Places):
             packed += count * spread
         moments.count[place] = count
         np.add(first, centre, out=moments.mean[place])
+
+    def _add_clumps(self, items: Items, rows, weights, packed) -> None:
+        mixture_full.add_packed_moments(items.second, rows, weights, items.n_clumps, packed)
+
+    def _subtract_clumps(self, items: Items, rows, place: int, out) -> None:
+        mixture_full.subtract_traces(self._pack_precision(place), items.second, rows, items.n_clumps, out)
+
+    def _subtract_clump_block(self, items: Items, first: int, n_rows: int, n_components: int, out) -> None:
+        for k in range(n_components):
+            precision = self._pack_precision(k)
+            mixture_full.subtract_traces_block(precision, items.second, first, n_rows, items.n_clumps, k, out)
 
     def _factor_scale(self, moments: Moments, place: int) -> float:
         count = moments.count[place]
@@ -314,7 +340,7 @@ class FullFamily(Places):
             np.matmul(self._rows[:n], self.whiten[place].T, out=self._whitened[:n])
             mixture_full.log_joint_rows(self._whitened, n, constant, out[start : start + n])
         if len(rows) and rows.min() < items.n_clumps:
-            mixture_full.subtract_traces(self._pack_precision(place), items.second, rows, items.n_clumps, out)
+            self._subtract_clumps(items, rows, place, out)
 
     def log_joint_block(self, items: Items, first: int, n_rows: int, n_components: int, log_weight, out) -> None:
         """Write S_sk (2.9) of all components for a block of items."""
@@ -326,9 +352,8 @@ class FullFamily(Places):
             mixture_full.log_joint_column(
                 self._whitened, self._first, n_rows, self.fits[k, 0] + log_weight[k], k, out
             )
-            if first < items.n_clumps:
-                precision = self._pack_precision(k)
-                mixture_full.subtract_traces_block(precision, items.second, first, n_rows, items.n_clumps, k, out)
+        if first < items.n_clumps:
+            self._subtract_clump_block(items, first, n_rows, n_components, out)
 
     def split(self, items: Items, rows, weights, parent, task: "SplitTask") -> float:
         """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
@@ -381,14 +406,78 @@ class FullFamily(Places):
         return [*super().arrays(), self.whiten, *workspaces, self._packed, self._log_det, self._diagonal]
 
 
+class RoundedFamily(FullFamily):
+    """The full family over clumps whose correlations are rounded to a byte: what a clump must keep.
+
+    A clump is count, mean, variances, the step of the codes, and a byte for each of d (d - 1) / 2 entries of the
+    Cholesky factor of its correlations, four to a float32 value: 409 values at d = 50, where exact moments take 1,326.
+    Such a clump pays above d / 8 + 15 / 8 + 2 / d points.
+    """
+
+    def __init__(self, n_dims: int, capacity: int, n_items: int):
+        super().__init__(n_dims, capacity, n_items)
+        self.n_second = n_dims + 1
+        self.n_codes = n_dims * (n_dims - 1) // 2
+        self._decoded = np.zeros((DECODED, self.n_packed), np.float32)
+        self._unpacked = np.zeros(self.n_packed)
+
+    @staticmethod
+    def clump_cost(n_dims: int) -> int:
+        """Values of one clump, in the space of a float32 each: count, mean, variances, step, codes."""
+        return 2 * n_dims + 2 + -(-n_dims * (n_dims - 1) // 8)
+
+    def summarise(self, kept: Items, row: int, moments: Moments, place: int) -> None:
+        """Write statistics as a clump, rounded."""
+        kept.counts[row] = moments.count[place]
+        kept.x[row] = moments.mean[place]
+        mixture_rounded.encode(
+            moments.scatter[place], moments.count[place], self._factor, kept.second[row], kept.codes[row]
+        )
+
+    def clump_moments(self, items: Items) -> np.ndarray:
+        """Return the second moments of all clumps, (n_clumps, n_packed)."""
+        out = np.zeros((items.n_clumps, self.n_packed), np.float32)
+        self._decode(items, 0, items.n_clumps, out)
+        return out
+
+    def _decode(self, items: Items, first: int, n_clumps: int, out) -> None:
+        mixture_rounded.decode_block(items.second, items.codes, first, n_clumps, self._factor, self._unpacked, out)
+
+    def _add_clumps(self, items: Items, rows, weights, packed) -> None:
+        mixture_rounded.add_moments(
+            items.second, items.codes, rows, weights, items.n_clumps, self._factor, self._unpacked, packed
+        )
+
+    def _subtract_clumps(self, items: Items, rows, place: int, out) -> None:
+        mixture_rounded.subtract_traces(
+            self._pack_precision(place), items.second, items.codes, rows, items.n_clumps, self._factor,
+            self._unpacked, out,
+        )  # fmt: skip
+
+    def _subtract_clump_block(self, items: Items, first: int, n_rows: int, n_components: int, out) -> None:
+        end = min(n_rows, items.n_clumps - first)
+        for low in range(0, end, DECODED):
+            n = min(DECODED, end - low)
+            self._decode(items, first + low, n, self._decoded)
+            for k in range(n_components):
+                precision = self._pack_precision(k)
+                mixture_full.subtract_traces_block(precision, self._decoded, 0, n, n, k, out[low : low + n])
+
+    def arrays(self) -> list[np.ndarray]:
+        return [*super().arrays(), self._decoded, self._unpacked]
+
+
 Family = DiagonalFamily | FullFamily
+FORMS: dict[str, type[DiagonalFamily] | type[FullFamily]] = {
+    "diagonal": DiagonalFamily, "full": FullFamily, "rounded": RoundedFamily,
+}  # fmt: skip
 
 
-def clump_cost(covariance: str, n_dims: int) -> int:
-    """Return the values of one clump of a family."""
-    return (FullFamily if covariance == "full" else DiagonalFamily).clump_cost(n_dims)
+def clump_cost(form: str, n_dims: int) -> int:
+    """Return the values of one clump of a form."""
+    return FORMS[form].clump_cost(n_dims)
 
 
-def make_family(covariance: str, n_dims: int, capacity: int, n_items: int) -> Family:
-    """Return the family named "full" or "diagonal"."""
-    return (FullFamily if covariance == "full" else DiagonalFamily)(n_dims, capacity, n_items)
+def make_family(form: str, n_dims: int, capacity: int, n_items: int) -> Family:
+    """Return the family of a form: "diagonal", "full", or "rounded", which is full over rounded clumps."""
+    return FORMS[form](n_dims, capacity, n_items)

@@ -15,16 +15,20 @@ class Items:
         Mean of each clump, or the point, in the learner's normalised units.
     counts : ndarray of shape (capacity,), float64
         Points an item stands for.
-    second : ndarray of shape (clump_capacity, n_packed), float32
-        Average of (x - mean)(x - mean)^T over a clump's members: variances, or the packed lower triangle.
+    second : ndarray of shape (clump_capacity, n_second), float32
+        Average of (x - mean)(x - mean)^T over a clump's members: variances, or the packed lower triangle, or what
+        kernels/mixture_rounded.py makes of it.
+    codes : ndarray of shape (clump_capacity, n_codes), int8
+        Rounded correlations; no columns where second moments are exact.
     n_clumps, n_items : int
         Clumps in use, and items in use: singlets and the epoch lie between them.
     """
 
-    def __init__(self, n_dims: int, n_packed: int, capacity: int, clump_capacity: int):
+    def __init__(self, n_dims: int, n_second: int, capacity: int, clump_capacity: int, n_codes: int = 0):
         self.x = np.zeros((capacity, n_dims), np.float32)
         self.counts = np.zeros(capacity)
-        self.second = np.zeros((clump_capacity, n_packed), np.float32)
+        self.second = np.zeros((clump_capacity, n_second), np.float32)
+        self.codes = np.zeros((clump_capacity, n_codes), np.int8)
         self.n_clumps = 0
         self.n_items = 0
 
@@ -46,8 +50,9 @@ class Items:
         self.x[:n] = other.x[:n]
         self.counts[:n] = other.counts[:n]
         self.second[:c] = other.second[:c]
+        self.codes[:c] = other.codes[:c]
         self.n_items, self.n_clumps = n, c
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        return [self.x, self.counts, self.second]
+        return [self.x, self.counts, self.second, self.codes]

@@ -3,11 +3,17 @@
 import numpy as np
 
 from stillwatch.agent.mixture_build import ModelBuilder
-from stillwatch.agent.mixture_families import make_family
+from stillwatch.agent.mixture_families import Moments, make_family
 from stillwatch.agent.mixture_items import Items
 from stillwatch.agent.mixture_priors import prior_parameters
 
 FAMILIES = ("diagonal", "full")
+FORMS = ("diagonal", "full", "rounded")  # the families, the full one over exact and over rounded clumps
+
+
+def covariance_of(form: str) -> str:
+    """Return the covariance of a form's components."""
+    return "full" if form == "rounded" else form
 
 
 def clusters(seed: int, n_rows: int = 300, n_dims: int = 4, n_clusters: int = 4, gap: float = 3.0):
@@ -39,40 +45,45 @@ def awkward_rows(kind: str) -> np.ndarray:
 AWKWARD = ("random", "clustered", "duplicated", "constant column", "one point", "scaled")
 
 
-def items_of(rows: np.ndarray, covariance: str, capacity: int = 0) -> Items:
+def items_of(rows: np.ndarray, form: str, capacity: int = 0) -> Items:
     """Return items that hold the rows as single points."""
     n, d = rows.shape
-    packed = d if covariance == "diagonal" else d * (d + 1) // 2
-    items = Items(d, packed, max(capacity, n), max(n // 2, 1))
+    n_second = {"diagonal": d, "full": d * (d + 1) // 2, "rounded": d + 1}[form]
+    n_codes = d * (d - 1) // 2 if form == "rounded" else 0
+    items = Items(d, n_second, max(capacity, n), max(n // 2, capacity, 1), n_codes)
     items.append(rows)
     return items
 
 
-def clumped(rows: np.ndarray, labels: np.ndarray, covariance: str) -> Items:
+def clumped(rows: np.ndarray, labels: np.ndarray, form: str) -> Items:
     """Return items in which rows of the same label are one clump; label -1 stays a single point."""
     n, d = rows.shape
     rows = rows.astype(np.float32).astype(np.float64)
-    items = items_of(rows[:0], covariance, n)
-    items.second = np.zeros((n, items.second.shape[1]), np.float32)
+    items = items_of(rows[:0], form, n)
     low = np.tril_indices(d)
+    family, moments = make_family("rounded", d, 1, 1), Moments(1, d, d * (d + 1) // 2)
     for who in np.unique(labels[labels >= 0]):
         mine = rows[labels == who]
         row = items.n_clumps
         items.x[row] = mine.mean(axis=0)
         off = mine - items.x[row]
-        items.second[row] = (off**2).mean(axis=0) if covariance == "diagonal" else (off.T @ off / len(mine))[low]
         items.counts[row] = len(mine)
+        if form == "rounded":
+            moments.count[0], moments.mean[0], moments.scatter[0] = len(mine), items.x[row], (off.T @ off)[low]
+            family.summarise(items, row, moments, 0)
+        else:
+            items.second[row] = (off**2).mean(axis=0) if form == "diagonal" else (off.T @ off / len(mine))[low]
         items.n_clumps += 1
     items.n_items = items.n_clumps
     items.append(rows[labels < 0])
     return items
 
 
-def builder_for(items: Items, covariance: str, capacity: int = 8, scale: float = 0.1, **settings) -> ModelBuilder:
+def builder_for(items: Items, form: str, capacity: int = 8, scale: float = 0.1, **settings) -> ModelBuilder:
     """Return a builder with room for the items."""
     n, d = items.x.shape
-    family = make_family(covariance, d, capacity, n)
-    family.prior[:] = prior_parameters(covariance, d, 0.01, scale)
+    family = make_family(form, d, capacity, n)
+    family.prior[:] = prior_parameters(covariance_of(form), d, 0.01, scale)
     settings = {"concentration": 1.0, "max_iterations": 200} | settings
     return ModelBuilder(family, n, **settings)
 
@@ -87,16 +98,19 @@ def dense_shares(builder: ModelBuilder, n_items: int) -> np.ndarray:
     return shares
 
 
-def second_moments(items: Items, covariance: str) -> np.ndarray:
+def second_moments(items: Items, form: str) -> np.ndarray:
     """Return the second moments of all items, zero for points: variances or square matrices."""
     n, d = items.n_items, items.x.shape[1]
-    if covariance == "diagonal":
+    if form == "diagonal":
         second = np.zeros((n, d))
         second[: items.n_clumps] = items.second[: items.n_clumps]
         return second
     second = np.zeros((n, d, d))
     low = np.tril_indices(d)
+    kept = items.second[: items.n_clumps]
+    if form == "rounded":
+        kept = make_family(form, d, 1, 1).clump_moments(items)
     for s in range(items.n_clumps):
-        second[s][low] = items.second[s]
-        second[s].T[low] = items.second[s]
+        second[s][low] = kept[s]
+        second[s].T[low] = kept[s]
     return second

@@ -164,3 +164,15 @@ def unpack(packed, n_dims):
     square[low] = packed
     square[low[1], low[0]] = packed
     return square
+
+
+def decode_rounded(second: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the covariance of a rounded clump: unit rows of a factor, variances on both sides."""
+    n = len(second) - 1
+    factor = np.zeros((n, n))
+    factor[np.tril_indices(n, -1)] = codes.astype(float) * float(second[n])
+    last = np.maximum(1.0 - (factor**2).sum(axis=1), 1e-5)
+    factor += np.diag(np.sqrt(last))
+    factor /= np.linalg.norm(factor, axis=1)[:, None]
+    deviation = np.sqrt(second[:n].astype(float))
+    return factor @ factor.T * np.outer(deviation, deviation)

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from mixture_cases import FAMILIES, clusters
+from mixture_cases import FORMS, clusters, covariance_of
 
 from stillwatch.agent.errors import NotFittedError, SnapshotError
 from stillwatch.agent.hashing import state_hash
@@ -15,31 +15,34 @@ from stillwatch.agent.mixture_predictive import StudentMixture
 SETTINGS = {"memory": 200, "horizon": 5000, "max_components": 12}
 
 
-def learner(covariance="diagonal", n_dims=4, **settings):
-    return MemoryBoundedMixture(n_dims, covariance=covariance, **(SETTINGS | settings))
+def learner(form="diagonal", n_dims=4, **settings):
+    moments = "exact" if form == "full" else "rounded"
+    return MemoryBoundedMixture(
+        n_dims, covariance=covariance_of(form), clump_moments=moments, **(SETTINGS | settings)
+    )
 
 
-def fitted(covariance="diagonal", n_rows=450, seed=1, **settings):
+def fitted(form="diagonal", n_rows=450, seed=1, **settings):
     rows, _ = clusters(seed, n_rows=n_rows)
-    return learner(covariance, **settings).partial_fit(rows), rows
+    return learner(form, **settings).partial_fit(rows), rows
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_how_the_calls_are_cut_does_not_matter(covariance):
+@pytest.mark.parametrize("form", FORMS)
+def test_how_the_calls_are_cut_does_not_matter(form):
     rows, _ = clusters(1, n_rows=450)
-    whole = learner(covariance).partial_fit(rows)
-    parts = learner(covariance)
+    whole = learner(form).partial_fit(rows)
+    parts = learner(form)
     for first in range(0, 450, 37):
         parts.partial_fit(rows[first : first + 37])
     assert state_hash(parts.state()) == state_hash(whole.state())
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_a_restored_learner_continues_bit_for_bit(covariance):
+@pytest.mark.parametrize("form", FORMS)
+def test_a_restored_learner_continues_bit_for_bit(form):
     rows, _ = clusters(2, n_rows=900)
-    straight = learner(covariance).partial_fit(rows)
-    first = learner(covariance).partial_fit(rows[:430])
-    second = learner(covariance)
+    straight = learner(form).partial_fit(rows)
+    first = learner(form).partial_fit(rows[:430])
+    second = learner(form)
     second.restore(first.state())
     assert state_hash(second.state()) == state_hash(first.state())
     np.testing.assert_array_equal(second.score_samples(rows), first.score_samples(rows))
@@ -47,11 +50,11 @@ def test_a_restored_learner_continues_bit_for_bit(covariance):
     assert state_hash(second.state()) == state_hash(straight.state())
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_state_before_the_first_model_keeps_the_buffer(covariance):
+@pytest.mark.parametrize("form", FORMS)
+def test_state_before_the_first_model_keeps_the_buffer(form):
     rows, _ = clusters(2, n_rows=300)
-    first = learner(covariance).partial_fit(rows[:50])
-    second = learner(covariance)
+    first = learner(form).partial_fit(rows[:50])
+    second = learner(form)
     second.restore(first.state())
     assert state_hash(second.partial_fit(rows[50:]).state()) == state_hash(first.partial_fit(rows[50:]).state())
 
@@ -75,12 +78,12 @@ def test_a_state_that_does_not_fit_changes_nothing():
         assert state_hash(target.state()) == before
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_same_bits_in_another_thread(covariance):
-    expected = state_hash(fitted(covariance)[0].state())
+@pytest.mark.parametrize("form", FORMS)
+def test_same_bits_in_another_thread(form):
+    expected = state_hash(fitted(form)[0].state())
     hashes = []
     threads = [
-        threading.Thread(target=lambda: hashes.append(state_hash(fitted(covariance)[0].state()))) for _ in range(2)
+        threading.Thread(target=lambda: hashes.append(state_hash(fitted(form)[0].state()))) for _ in range(2)
     ]
     for thread in threads:
         thread.start()
@@ -89,9 +92,9 @@ def test_same_bits_in_another_thread(covariance):
     assert hashes == [expected, expected]
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_memory_is_exact_and_never_grows(covariance):
-    model = learner(covariance)
+@pytest.mark.parametrize("form", FORMS)
+def test_memory_is_exact_and_never_grows(form):
+    model = learner(form)
     before = model.memory_bytes()
     arrays = [*model._items.arrays(), *model._builder.arrays(), *model._compressor.arrays(), model._pending]
     rooms = sum(array.nbytes for array in arrays)
@@ -101,43 +104,43 @@ def test_memory_is_exact_and_never_grows(covariance):
     again = [*model._items.arrays(), *model._builder.arrays(), *model._compressor.arrays(), model._pending]
     assert model.memory_bytes() == before
     assert [array.ctypes.data for array in again] == addresses
-    assert before == rooms + StudentMixture.bytes_of(covariance, 4, 12)
+    assert before == rooms + StudentMixture.bytes_of(covariance_of(form), 4, 12)
     snapshot = model.predictive()
-    assert snapshot.memory_bytes() == StudentMixture.bytes_of(covariance, 4, snapshot.n_components)
+    assert snapshot.memory_bytes() == StudentMixture.bytes_of(covariance_of(form), 4, snapshot.n_components)
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("seed", range(3))
-def test_values_kept_stay_within_the_bound_and_no_point_is_lost(seed, covariance):
+def test_values_kept_stay_within_the_bound_and_no_point_is_lost(seed, form):
     rows, _ = clusters(seed, n_rows=1500, n_dims=5, n_clusters=10)
-    model = learner(covariance, n_dims=5)
-    cost = 11 if covariance == "diagonal" else 21
+    model = learner(form, n_dims=5)
+    cost = {"diagonal": 11, "full": 21, "rounded": 15}[form]
     for first in range(0, 1500, 100):
         model.partial_fit(rows[first : first + 100])
         kept = model.clumps
-        n_clumps = len(kept["variance" if covariance == "diagonal" else "covariance"])
+        n_clumps = len(kept["variance" if form == "diagonal" else "covariance"])
         assert n_clumps * cost + (len(kept["count"]) - n_clumps) * 5 <= 100 * 5
         assert kept["count"].sum() == first + 100 == model.n_seen_
         np.testing.assert_allclose(kept["count"] @ kept["mean"] / (first + 100), rows[: first + 100].mean(axis=0),
                                    atol=1e-4)  # fmt: skip
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_total_second_moment_survives_compression(covariance):
-    model, rows = fitted(covariance, n_rows=1000)
+@pytest.mark.parametrize("form", FORMS)
+def test_total_second_moment_survives_compression(form):
+    model, rows = fitted(form, n_rows=1000)
     kept, total = model.clumps, np.zeros((4, 4))
     low = np.tril_indices(4)
     for i, (count, mean) in enumerate(zip(kept["count"], kept["mean"], strict=True)):
         total += count * np.outer(mean, mean)
-        spread = kept["variance" if covariance == "diagonal" else "covariance"]
+        spread = kept["variance" if form == "diagonal" else "covariance"]
         if i < len(spread):
-            square = np.diag(spread[i]) if covariance == "diagonal" else np.zeros((4, 4))
-            if covariance == "full":
+            square = np.diag(spread[i]) if form == "diagonal" else np.zeros((4, 4))
+            if form != "diagonal":
                 square[low], square.T[low] = spread[i], spread[i]
             total += count * square
     expected = rows.T @ rows
     np.testing.assert_allclose(np.diag(total), np.diag(expected), rtol=1e-5)
-    if covariance == "full":
+    if form == "full":
         np.testing.assert_allclose(total, expected, rtol=1e-4, atol=1e-2)
 
 
@@ -195,9 +198,9 @@ def test_flush_learns_what_is_there_as_a_smaller_epoch():
     assert model.epoch_ == 1
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_asking_changes_nothing(covariance):
-    model, rows = fitted(covariance)
+@pytest.mark.parametrize("form", FORMS)
+def test_asking_changes_nothing(form):
+    model, rows = fitted(form)
     before = state_hash(model.state())
     model.score_samples(rows)
     model.predict(rows)
@@ -206,10 +209,10 @@ def test_asking_changes_nothing(covariance):
     assert state_hash(model.state()) == before
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_the_density_integrates_to_one(covariance):
+@pytest.mark.parametrize("form", FORMS)
+def test_the_density_integrates_to_one(form):
     rows = np.concatenate([np.random.default_rng(0).normal(-4, 1, 120), np.random.default_rng(1).normal(5, 0.5, 80)])
-    model = learner(covariance, n_dims=1).partial_fit(rows[:, None]).flush()
+    model = learner(form, n_dims=1).partial_fit(rows[:, None]).flush()
     # Heavy tails: the log of |x| is the right axis far out.
     far = np.geomspace(20, 1e7, 20_000)
     grid = np.concatenate([-far[::-1], np.linspace(-20, 20, 20_001)[1:-1], far])
@@ -217,54 +220,54 @@ def test_the_density_integrates_to_one(covariance):
     assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-3)
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_units_do_not_matter(covariance):
+@pytest.mark.parametrize("form", FORMS)
+def test_units_do_not_matter(form):
     rows, _ = clusters(4, n_rows=600)
-    plain = learner(covariance).partial_fit(rows)
-    moved = learner(covariance).partial_fit(rows * 1e6 + 3e7)
+    plain = learner(form).partial_fit(rows)
+    moved = learner(form).partial_fit(rows * 1e6 + 3e7)
     assert moved.n_components_ == plain.n_components_
     np.testing.assert_allclose(
         moved.score_samples(rows * 1e6 + 3e7), plain.score_samples(rows) - 4 * np.log(1e6), atol=1e-2
     )
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_mean_of_ten_thousand_deviations_does_no_harm(dtype, covariance):
+def test_a_mean_of_ten_thousand_deviations_does_no_harm(dtype, form):
     rows, labels = clusters(6, n_rows=600, gap=6.0)
     far = (rows + 1e4 * rows.std()).astype(dtype)
-    model = learner(covariance).partial_fit(far)
-    plain = learner(covariance).partial_fit(rows)
+    model = learner(form).partial_fit(far)
+    plain = learner(form).partial_fit(rows)
     assert model.n_components_ == plain.n_components_
     assert model.score_samples(far).mean() == pytest.approx(plain.score_samples(rows).mean(), abs=0.02)
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_ten_thousand_identical_rows(covariance):
+@pytest.mark.parametrize("form", FORMS)
+def test_ten_thousand_identical_rows(form):
     row = np.array([[3.0, -1.0, 0.5, 12.0]])
-    model = learner(covariance).partial_fit(np.repeat(row, 10_000, axis=0))
+    model = learner(form).partial_fit(np.repeat(row, 10_000, axis=0))
     assert model.n_components_ == 1
     assert np.isfinite(model.score_samples(np.vstack([row, row + 1.0, row * 1e9]))).all()
     assert model.score_samples(row)[0] > model.score_samples(row + 1e-2)[0]
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("place", [3, 250])
-def test_one_absurd_row_is_refused_and_counted(place, covariance):
+def test_one_absurd_row_is_refused_and_counted(place, form):
     rows, _ = clusters(1, n_rows=450)
     spoiled = np.insert(rows, place, 1e12, axis=0)
-    model, clean = learner(covariance).partial_fit(spoiled), learner(covariance).partial_fit(rows)
+    model, clean = learner(form).partial_fit(spoiled), learner(form).partial_fit(rows)
     assert model.refused_ == 1
     assert model.score_samples(rows).mean() == pytest.approx(clean.score_samples(rows).mean(), abs=0.1)
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("rows", [
     np.zeros((300, 4)), np.full((300, 4), 1e30), np.eye(4)[np.arange(300) % 4] * 1e-30,
     np.random.default_rng(0).standard_cauchy((300, 4)), np.exp(np.random.default_rng(1).normal(size=(300, 4)) * 9),
 ], ids=["zeros", "huge", "tiny", "cauchy", "lognormal"])  # fmt: skip
-def test_any_finite_input_gives_finite_answers(rows, covariance):
-    model = learner(covariance).partial_fit(rows)
+def test_any_finite_input_gives_finite_answers(rows, form):
+    model = learner(form).partial_fit(rows)
     assert np.isfinite(model.free_energy_)
     assert np.isfinite(model.score_samples(rows)).all()
     assert np.isfinite(model.score_samples(np.full((1, 4), 1e300))).all()
@@ -287,20 +290,20 @@ def test_ids_are_stable_and_never_used_twice():
     assert len(now) >= 6
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_a_cold_start_keeps_the_ids_of_what_it_finds_again(covariance):
+@pytest.mark.parametrize("form", FORMS)
+def test_a_cold_start_keeps_the_ids_of_what_it_finds_again(form):
     rows, _ = clusters(8, n_rows=800, n_clusters=3, gap=9.0)
-    model = learner(covariance, warm_start=False, prior_scale=0.02).partial_fit(rows[:400])
+    model = learner(form, warm_start=False, prior_scale=0.02).partial_fit(rows[:400])
     before = set(model.components["id"].tolist())
     model.partial_fit(rows[400:])
     assert before <= set(model.components["id"].tolist())
 
 
-@pytest.mark.parametrize("covariance", FAMILIES)
-def test_sorted_and_shuffled_rows_end_in_the_same_model(covariance):
+@pytest.mark.parametrize("form", FORMS)
+def test_sorted_and_shuffled_rows_end_in_the_same_model(form):
     rows, labels = clusters(3, n_rows=3000, n_dims=6, n_clusters=6, gap=4.0)
     by_class = np.argsort(labels, kind="stable")
-    found = [learner(covariance, n_dims=6, memory=400).partial_fit(r) for r in (rows, rows[by_class])]
+    found = [learner(form, n_dims=6, memory=400).partial_fit(r) for r in (rows, rows[by_class])]
     assert [model.n_components_ for model in found] == [6, 6]
     scores = [model.score_samples(rows).mean() for model in found]
     assert scores[0] == pytest.approx(scores[1], abs=0.05)
