@@ -57,7 +57,7 @@ def encode(packed, count, factor, second, codes):
             factor[i, j] /= math.sqrt(length)
             largest = max(largest, abs(factor[i, j]))
     second[n] = largest / LARGEST_CODE
-    step = max(1.0 * second[n], 1e-30)
+    step = max(1.0 * float(second[n]), 1e-30)
     p = 0
     for i in range(n):
         for j in range(i):
@@ -74,7 +74,7 @@ def decode(second, codes, clump, factor, packed):
     packed : ndarray of shape (n_dims (n_dims + 1) / 2,), float64, written: lower triangle row by row
     """
     n = factor.shape[0]
-    step = 1.0 * second[clump, n]  # a float64, as all sums are
+    step = 1.0 * float(second[clump, n])  # a float64 here and without the compiler, as all sums are
     start = 0
     code = 0
     for i in range(n):
