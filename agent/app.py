@@ -92,6 +92,7 @@ def run_agent(config: Config, options: RunOptions, clock: Clock | None = None) -
     """
     with threadpoolctl.threadpool_limits(limits=1):  # BLAS sums differ between one thread and two
         cv2.setNumThreads(1)
+        health.share_malloc_arenas()
         agent = Agent(config, options, clock or RealClock())
         agent.start()
         try:

@@ -212,7 +212,7 @@ class DenseSift:
         """
         n = len(self.rows) * len(self.columns)
         sift.dense_sift(
-            np.ascontiguousarray(image),
+            kernel_image(image),
             first,
             last,
             self._plans[scale],
@@ -238,6 +238,11 @@ class DenseSift:
         yield from (self._out, self._energy, self._brightness, self._flat)
         for group in (*self._plans, *self._workspaces):
             yield from group
+
+
+def kernel_image(image: np.ndarray) -> np.ndarray:
+    """Return the image as kernels take it: C order, uint8 or float32; 16-bit values are exact in float32."""
+    return np.ascontiguousarray(image, np.float32 if image.dtype == np.uint16 else None)
 
 
 def check_image(image: np.ndarray, shape: tuple[int, int]) -> None:

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from stillwatch.agent.dense_sift import check_image, padded_taps, read_only
+from stillwatch.agent.dense_sift import check_image, kernel_image, padded_taps, read_only
 from stillwatch.kernels import hog
 
 
@@ -90,7 +90,7 @@ class BlockHog:
         Bits do not depend on how rows are split. The image is not checked.
         """
         if len(self.out):
-            hog.hog_blocks(np.ascontiguousarray(image), first, last, self._gamma, self._plan, self.out, workspace)
+            hog.hog_blocks(kernel_image(image), first, last, self._gamma, self._plan, self.out, workspace)
 
     def new_workspace(self) -> hog.HogWorkspace:
         """Return scratch for one more thread."""
@@ -127,7 +127,7 @@ class CellHog:
     def compute(self, image: np.ndarray) -> np.ndarray:
         """Describe one image of the planned shape; ValueError as `check_image`. Returns `out`."""
         check_image(image, self.shape)
-        hog.hog_cells(np.ascontiguousarray(image), self._plan, self._cells, self._energy, self._workspace)
+        hog.hog_cells(kernel_image(image), self._plan, self._cells, self._energy, self._workspace)
         hog.felzenszwalb(
             self._cells, self._energy, self.grid_shape[1], self._epsilon, self._norms, self._planes, self.out
         )

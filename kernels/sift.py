@@ -12,7 +12,7 @@ import numpy as np
 from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
-from stillwatch.kernels._types import b1, f4, i8, matrix, read_matrix, read_vector, u1, u2, vector
+from stillwatch.kernels._types import b1, f4, i8, matrix, read_matrix, read_vector, u1, vector
 
 TAPS = 8  # summed at a time; tables of taps are padded to a multiple of it, with weight 0
 BINS = 4  # spatial bins along each side (Lowe 2004, section 6.1)
@@ -120,7 +120,7 @@ plan_type = types.NamedTuple(
 workspace_type = types.NamedTuple(
     (vector(f4),) * 6 + (vector(i8), vector(f4), vector(f4), vector(f4), matrix(f4)), SiftWorkspace
 )
-image_types = (read_matrix(u1), read_matrix(u2), read_matrix(f4))
+image_types = (read_matrix(u1), read_matrix(f4))  # each costs the agent about 10 MB of loaded code
 
 
 @kernel([(image, i8, plan_type, workspace_type) for image in image_types])
