@@ -22,6 +22,7 @@ from stillwatch.agent.mixture import MemoryBoundedMixture
 from stillwatch.agent.mixture_predictive import StudentMixture
 
 MAX_EPOCH_FRAMES = 128  # bounds the thumbnails that wait for the learner
+SCENE_PATIENCE = 8  # epochs between two messages about one scene's examples
 SHORT_SCENE_EPOCHS = 4  # scenes and exemplars have one sample a frame: learn early from the little there is
 
 
@@ -105,7 +106,7 @@ class Learners:
         self._shown_ids = np.zeros(0, np.int64)  # exemplars of the active epoch, as others may name them
         self._shown_rows = np.zeros((0, n_frame_dims), np.float32)
         self._announced_exemplars: set[int] = set()
-        self._announced_scenes: dict[int, tuple[int, int]] = {}  # component: rows of its most and least typical
+        self._announced_scenes: dict[int, tuple[int, int]] = {}  # component: epoch and most typical row when told
         self._jobs: queue.Queue = queue.Queue(maxsize=1)
         self._learnt = (0, 0)  # patches and frames of the last epoch learnt
         self._learnt_t_ns = self._last_t_ns = 0
@@ -249,14 +250,18 @@ class Learners:
         return changed, removed
 
     def _scene_changes(self) -> list[ComponentExemplar]:
-        """Return the examples of scenes whose most or least typical one has changed: the newest changes always."""
+        """Return the examples of scenes that are new, or have a better typical one than was told some epochs ago."""
         table = self.scene_exemplars.table()
-        shown: dict[int, tuple[int, int]] = {}
-        for component in {exemplar.component_id for exemplar in table}:
-            rows = {e.kind: e.row_number for e in table if e.component_id == component}
-            shown[component] = rows["most_typical"], rows["least_typical"]
-        changed = {component for component, rows in shown.items() if self._announced_scenes.get(component) != rows}
-        self._announced_scenes = shown
+        told: dict[int, tuple[int, int]] = {}
+        changed = set()
+        for typical in (exemplar for exemplar in table if exemplar.kind == "most_typical"):
+            component, row = typical.component_id, typical.row_number
+            epoch, known = self._announced_scenes.get(component, (-SCENE_PATIENCE, -1))
+            if row != known and self.epoch - epoch >= SCENE_PATIENCE:
+                changed.add(component)
+                epoch, known = self.epoch, row
+            told[component] = epoch, known
+        self._announced_scenes = told
         return [exemplar for exemplar in table if exemplar.component_id in changed]
 
     # -- worker thread ---------------------------------------------------------------------------------------

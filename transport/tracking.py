@@ -11,7 +11,7 @@ from stillwatch.transport.messages import Message, Status, kind_of
 from stillwatch.transport.topics import TOPICS, key_of
 
 _MISSING_KEPT = 1024
-_KEYS_KEPT = 128
+_KEYS_KEPT = 2 * sum(topic.keep for topic in TOPICS.values())  # every last value that a snapshot can bring again
 
 
 @dataclass(frozen=True, slots=True)
