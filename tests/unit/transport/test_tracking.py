@@ -4,6 +4,7 @@ import pytest
 from wire_examples import HEADER
 
 from stillwatch.transport import messages as m
+from stillwatch.transport.topics import TOPICS
 from stillwatch.transport.tracking import AgeMeter, Gap, Tracker
 
 
@@ -84,6 +85,13 @@ def test_snapshot_delivers_the_newest_of_each_key_once(tracker):
 def test_live_message_that_the_snapshot_brought_already_is_not_delivered_again(tracker):
     tracker.snapshot(alert(4, number=2))
     assert not tracker.live(alert(4, number=2)).deliver
+
+
+def test_alert_is_delivered_once_however_many_exemplars_came_since(tracker):
+    tracker.live(alert(5, number=1))
+    for i in range(TOPICS["exemplar"].keep):
+        tracker.live(m.Exemplar(**header(i), id=i))
+    assert not tracker.snapshot(alert(5, number=1))
 
 
 def test_restart_begins_anew_and_the_old_epoch_is_ignored(tracker):
