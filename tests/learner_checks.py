@@ -82,7 +82,7 @@ def _process(objective: str) -> Case:
 ALL_LEARNERS = [
     _mixture("diagonal"),
     _mixture("full"),
-    _mixture("full", warm_start=False),
+    _mixture("full", warm_start=False, clump_moments="exact"),
     _greedy("squared"),
     _greedy("cosine", dissimilarity="cosine"),
     _greedy("racing", racing=0.1),

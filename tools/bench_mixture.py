@@ -17,7 +17,7 @@ from stillwatch.agent.mixture import MemoryBoundedMixture
 
 N_COMPONENTS = 20
 WARM_ROWS = 2000  # learnt before the clock runs: the first epochs build the model, all later ones keep it
-SECONDS_EACH = 1.5
+SECONDS_EACH = 1.0
 
 
 class Setting(NamedTuple):
