@@ -78,6 +78,24 @@ def test_a_state_that_does_not_fit_changes_nothing():
         assert state_hash(target.state()) == before
 
 
+def test_rounded_and_exact_clumps_are_not_taken_for_each_other():
+    source, _ = fitted("rounded")
+    with pytest.raises(SnapshotError, match="other settings"):
+        learner("full").restore(source.state())
+
+
+@pytest.mark.slow
+def test_three_times_as_many_rounded_clumps_fit_at_fifty_dimensions():
+    rows, _ = clusters(4, n_rows=6000, n_dims=50, n_clusters=12, gap=0.6)
+    kept = []
+    for form in ("full", "rounded"):
+        model = learner(form, n_dims=50, memory=1500, max_components=20).partial_fit(rows)
+        kept.append(len(model.clumps["covariance"]))
+        assert model._items.second.nbytes + model._items.codes.nbytes <= 750 * 50 * 4
+    assert kept[0] <= 750 * 50 // 1326
+    assert kept[0] * 2.5 < kept[1] <= 750 * 50 // 409
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_same_bits_in_another_thread(form):
     expected = state_hash(fitted(form)[0].state())
@@ -324,7 +342,7 @@ def test_components_that_cannot_be_kept_apart_are_joined_and_counted():
 
 @pytest.mark.parametrize("wrong", [
     {"memory": 4}, {"max_components": 0}, {"concentration": 0.0}, {"prior_scale": np.inf}, {"epoch_size": 200},
-    {"covariance": "tied"}, {"horizon": 0},
+    {"covariance": "tied"}, {"horizon": 0}, {"clump_moments": "diagonal"},
 ])  # fmt: skip
 def test_settings_that_cannot_work_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong)) if "epoch_size" not in wrong else "memory"):
