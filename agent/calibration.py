@@ -17,7 +17,9 @@ TAIL_SHARE = 0.1  # the tail is fitted to the highest tenth
 LEAST_EXCESS = 0.5  # deviations, the mean excess of a normal over its upper tenth: no tail is believed to fall faster
 HEAVIEST_TAIL = 0.5  # shape of the generalised Pareto tail: finite mean and nearly finite variance
 DOUBTED_RARITY = 10.0  # a frame rarer than this teaches less, by the root of it: it may be an event nobody noticed
-FIRST_FRAMES = 10.0  # that teach whatever they score: nothing is known to doubt them by
+FIRST_FRAMES = 10.0  # until so many are known, frames are doubted by what is plausible instead
+PLAUSIBLE = 3.0  # deviations: a first frame above is taken to be e times rarer with each more
+LONGEST_RUN = 32  # doubted frames in a row are one excursion: the k-th counts 1/k of a frame, but never less than this
 CREDULOUS_FRAMES = 1000.0  # with so many remembered, rare frames are doubted half as much: they are the scene's own
 PRIOR_EXCEEDANCES = 50.0  # an exponential tail is believed until this many exceedances say otherwise
 MAX_RARITY = 1e9
@@ -37,6 +39,10 @@ class RarityCalibration:
     a tail is never believed to be thinner than an exponential one of scale LEAST_EXCESS,
     and N is capped at MAX_RARITY. Scores are expected in deviations of what is usual.
 
+    Exceedances that follow each other are one excursion, not many observations [2]_: somebody who crosses the view
+    just below the threshold for fifty frames must not hide the next one. In a run of doubted frames the k-th
+    therefore weighs 1/k, at least 1/LONGEST_RUN, so that what became ordinary for good is still believed.
+
     Parameters
     ----------
     halflife_s : float
@@ -44,6 +50,7 @@ class RarityCalibration:
     References
     ----------
     .. [1] J. R. M. Hosking and J. R. Wallis, Technometrics 29(3), 1987, 339-349, equation 5.
+    .. [2] R. L. Smith and I. Weissman, Journal of the Royal Statistical Society B 56(3), 1994, 515-528: runs.
     """
 
     def __init__(self, halflife_s: float):
@@ -53,6 +60,7 @@ class RarityCalibration:
         self._lower = LINEAR * np.sinh(edges[:-1])
         self._middle = LINEAR * np.sinh(0.5 * (edges[:-1] + edges[1:]))
         self._t_ns = 0
+        self._run = 0  # doubted frames in a row
 
     @property
     def weight(self) -> float:
@@ -90,10 +98,14 @@ class RarityCalibration:
 
     def learn(self, score: float, t_ns: int) -> None:
         """Remember the score of a frame at stream time `t_ns`; the rarer it is by what is known, the less it counts."""
-        weight, total = 1.0, self.weight
+        total = self.weight
         if total >= FIRST_FRAMES:
-            doubt = 0.5 * CREDULOUS_FRAMES / (CREDULOUS_FRAMES + total)
-            weight = min(1.0, (DOUBTED_RARITY / self.rarity(score)) ** doubt)
+            rarity = self.rarity(score)
+        else:  # an event among the first frames would pass for usual until the half-life is over
+            rarity = DOUBTED_RARITY * math.exp(min(max(score - PLAUSIBLE, 0.0), 100.0))
+        self._run = min(self._run + 1, LONGEST_RUN) if rarity > DOUBTED_RARITY else 0
+        doubt = 0.5 * CREDULOUS_FRAMES / (CREDULOUS_FRAMES + total)
+        weight = min(1.0, (DOUBTED_RARITY / rarity) ** doubt) / max(self._run, 1)
         if self._t_ns:
             elapsed_s = max(t_ns - self._t_ns, 0) / 1e9
             self._weights *= 0.5 ** (elapsed_s / self._halflife_s)
@@ -101,15 +113,19 @@ class RarityCalibration:
         self._weights[_bin_of(score)] += weight
 
     def state(self) -> State:
-        return {"weights": self._weights.copy(), "t_ns": np.array(self._t_ns, np.int64)}
+        return {
+            "weights": self._weights.copy(),
+            "t_ns": np.array(self._t_ns, np.int64),
+            "run": np.array(self._run, np.int64),
+        }
 
     def restore(self, state: State) -> None:
         """Go on from `state`; SnapshotError, and no change, where it does not fit."""
-        weights, t_ns = state.get("weights"), state.get("t_ns")
-        if weights is None or t_ns is None or weights.shape != (N_BINS,) or not (weights >= 0.0).all():
+        weights, t_ns, run = state.get("weights"), state.get("t_ns"), state.get("run")
+        if weights is None or t_ns is None or run is None or weights.shape != (N_BINS,) or not (weights >= 0.0).all():
             raise SnapshotError("calibration: the saved state has another shape, or weights that are not positive")
         self._weights[:] = weights
-        self._t_ns = int(t_ns)
+        self._t_ns, self._run = int(t_ns), int(run)
 
     def memory_bytes(self) -> int:
         return self._weights.nbytes + self._lower.nbytes + self._middle.nbytes
@@ -118,7 +134,8 @@ class RarityCalibration:
 class RunningSpread:
     """Running mean and deviation of one number a frame: an average at first, forgetting by half-lives later.
 
-    Values further than CLIP deviations from the mean count as that far: one event does not move it.
+    Values further than CLIP deviations from the mean count as that far, and those above it teach DOUBTED_SHARE of
+    what others do: an event that nobody noticed would otherwise widen the spread until the next is hidden too.
 
     Parameters
     ----------
@@ -130,6 +147,7 @@ class RunningSpread:
     """
 
     CLIP = 2.5
+    DOUBTED_SHARE = 0.3
     PRIOR_FRAMES = 10
 
     def __init__(self, halflife_s: float, typical: float, least: float):
@@ -157,6 +175,8 @@ class RunningSpread:
         else:
             share = running_share(frames, self.PRIOR_FRAMES, t_ns - last, self._halflife_s)
             limit = self.CLIP * self.deviation
+            if value - self.mean > limit:
+                share *= max(self.PRIOR_FRAMES / (self.PRIOR_FRAMES + frames), self.DOUBTED_SHARE)
             step = min(max(value - self.mean, -limit), limit)
             self._moments[0] += share * step
             self._moments[1] += share * (step * step - self._moments[1])

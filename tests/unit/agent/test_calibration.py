@@ -120,3 +120,29 @@ def test_a_spread_is_never_below_its_least():
 def test_a_running_share_is_an_average_first_and_exponential_later():
     assert running_share(9, 1, SECOND // 10, 1e9) == pytest.approx(0.1)
     assert running_share(10**9, 1, 10 * SECOND, 10.0) == pytest.approx(0.5)
+
+
+def test_frames_in_a_row_are_one_excursion_and_do_not_hide_the_next():
+    noise = np.random.default_rng(7).normal(0.0, 0.2, 200)
+    calibration = learnt(noise)
+    once = calibration.rarity(2.0)
+    for i in range(60):
+        calibration.learn(2.0, (201 + i) * SECOND // 10)
+    assert calibration.weight < 203
+    assert calibration.rarity(2.0) > once / 4
+    assert calibration.state()["run"] == 32
+
+
+def test_a_long_visit_below_the_threshold_hardly_widens_a_spread():
+    spread = RunningSpread(1e8, 0.5, 0.5)
+    rng = np.random.default_rng(8)
+    for i in range(100):
+        spread.learn(float(rng.normal(1.0, 0.5)), i * SECOND // 10)
+    for i in range(85):
+        spread.learn(6.0, (100 + i) * SECOND // 10)
+    assert spread.standardise(6.0) > 3.0  # 1.4 if every frame taught alike
+
+
+def test_an_event_among_the_first_frames_does_not_pass_for_usual():
+    quiet = np.random.default_rng(9).normal(size=200)
+    assert learnt([0.1, -0.3, *[12.0] * 8, *quiet]).rarity(5.0) > 1000  # about 25 if they taught in full
