@@ -25,7 +25,8 @@ CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
 DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
 # Smallest deviation of a frame's statistic, in deviations of patches, and what it is taken for at first. Under a fixed
 # camera every new model moves the means of places a little for all later frames; components are measured anew instead.
-LEAST_SPREAD = {False: 0.8, True: 0.4}  # by whether the camera moves
+LEAST_SPREAD = {False: 0.7, True: 0.4}  # by whether the camera moves
+NEIGHBOURS = 3  # patches across: things cover neighbouring patches, noise does not
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 
 
@@ -212,7 +213,9 @@ class Novelty:
         self._baseline.standardise(-self._density[:n], labels, features.valid, deviations)
         labels[~features.valid] = -1
         frame_surprise = self._frame_surprise(features, models)
-        value = self._frame_value(deviations[features.valid], frame.t_ns)
+        grid = features.grid_shape
+        coherent = neighbourhood_means(deviations.reshape(grid), features.valid.reshape(grid))
+        value = self._frame_value(coherent.ravel()[features.valid], frame.t_ns)
         rarity = self._calibration.rarity(value)
         regions = novel_regions(deviations.reshape(features.grid_shape), features.centres, self._settings.least_patches)
         component = self._nearest(regions, labels, models)
@@ -231,7 +234,7 @@ class Novelty:
         return -float(models.scenes.score_samples(features.frame[None])[0])
 
     def _frame_value(self, deviations: np.ndarray, t_ns: int) -> float:
-        """Return the frame's score: the mean of its most deviating patches, against what frames usually have.
+        """Return the frame's score: the mean of its most deviating neighbourhoods, against what frames usually have.
 
         Smoothed over `smoothing_s` of stream time before it is judged.
         """
@@ -308,3 +311,13 @@ class Novelty:
         """Return the bytes of all arrays of this stage at the largest frame."""
         own = (self._rows, self._density, self._labels, self._deviations)
         return sum(array.nbytes for array in own) + sum(part.memory_bytes() for part in self._parts().values())
+
+
+def neighbourhood_means(deviations: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """Return the mean over the valid ones of each patch and its neighbours, (rows, columns) float32.
+
+    deviations : ndarray of shape (rows, columns), float32, 0 where not valid;  valid : (rows, columns) bool
+    """
+    size, border = (NEIGHBOURS, NEIGHBOURS), cv2.BORDER_REFLECT
+    share = cv2.blur(valid.astype(np.float32), size, borderType=border)
+    return cv2.blur(deviations, size, borderType=border) / np.maximum(share, 1.0 / NEIGHBOURS**2)

@@ -10,7 +10,7 @@ from stillwatch.agent.config import Config, NoveltyConfig
 from stillwatch.agent.errors import SnapshotError
 from stillwatch.agent.features import Features
 from stillwatch.agent.frame import Frame
-from stillwatch.agent.novelty import CALIBRATION_FRAMES, CONTEXT_DIMS, Novelty
+from stillwatch.agent.novelty import CALIBRATION_FRAMES, CONTEXT_DIMS, Novelty, neighbourhood_means
 
 ROWS, COLUMNS, DIMS = 12, 16, 6
 N = ROWS * COLUMNS
@@ -177,3 +177,18 @@ def test_memory_is_what_it_was():
     before = stage.novelty.memory_bytes()
     stage.play(100)
     assert stage.novelty.memory_bytes() == before
+
+
+def test_neighbours_that_deviate_together_count_more_than_as_many_apart():
+    together, apart = np.zeros((9, 9), np.float32), np.zeros((9, 9), np.float32)
+    together[3:6, 3:6] = 9.0
+    apart[::3, ::3] = 9.0
+    valid = np.ones((9, 9), bool)
+    assert neighbourhood_means(together, valid).max() == pytest.approx(9.0)
+    assert neighbourhood_means(apart, valid).max() < 5.0
+
+
+def test_masked_neighbours_say_nothing():
+    deviations, valid = np.full((5, 5), 4.0, np.float32), np.ones((5, 5), bool)
+    deviations[:, 3:], valid[:, 3:] = 0.0, False
+    assert neighbourhood_means(deviations, valid)[:, :3] == pytest.approx(4.0)
