@@ -90,7 +90,8 @@ class EventLife:
         self._small = False
         self._cause = ""  # why the open event was not told yet
         # What is left of the last event: since when it subsided (-1: not), the level it left (-1: none), since when.
-        self._subsided_ns, self._level, self._level_ns = -1, -1.0, 0
+        # `_left` is the highest score since it subsided.
+        self._subsided_ns, self._level, self._level_ns, self._left = -1, -1.0, 0, 0.0
 
     @property
     def active(self) -> bool:
@@ -149,8 +150,6 @@ class EventLife:
             self._small = False
         if not rare:
             self._pending = 0
-            if self._level >= 0.0:
-                self._level = max(self._level, score.value)
             return records
         if not is_open:
             if self._pending == 0:
@@ -170,7 +169,11 @@ class EventLife:
         return self._tell(frame, score)
 
     def _subside(self, frame: Frame, score: Score) -> list[EventRecord]:
-        """End the open event when little is left of it, and remember how much: that much is no new event."""
+        """End the open event when little is left of it, and remember how much: that much is no new event.
+
+        How much is measured until it ends and then kept: a level that followed the score afterwards would climb along
+        with whoever comes into view slowly, and hide them.
+        """
         if score.rarity >= self._config.clear_rarity:
             self._level_ns = frame.t_ns
         elif frame.t_ns - self._level_ns >= self._config.gap_s * NS:
@@ -179,10 +182,11 @@ class EventLife:
             self._subsided_ns = -1
             return []
         if self._subsided_ns < 0:
-            self._subsided_ns = frame.t_ns
+            self._subsided_ns, self._left = frame.t_ns, score.value
+        self._left = max(self._left, score.value)
         if frame.t_ns - self._subsided_ns < self._config.gap_s * NS:
             return []
-        self._subsided_ns, self._level = -1, score.value
+        self._subsided_ns, self._level = -1, self._left
         return self._end(frame)
 
     def _new_id(self) -> int:
@@ -271,13 +275,15 @@ class EventLife:
         """Return everything that later records depend on, in fixed size."""
         flags = [
             self._next_id, self._id, self._told, self._over, self._pending, *self._start, self._last_novel_ns,
-            self._told_ns, self._last_end_ns, self._small, self._bucket.t_ns, self._subsided_ns, self._level_ns,
+            self._told_ns, self._last_end_ns, self._small, self._bucket.t_ns, self.n_events, self._subsided_ns,
+            self._level_ns,
         ]  # fmt: skip
         state: State = {
             "flags": np.array(flags, np.int64),
             "history": self._history.copy(),
             "budget": np.array([self._bucket.tokens, self._bucket.per_hour]),
             "last_box": self._last_box.copy(),
+            "left": np.array([self._level, self._left]),
             "suppressed": np.array([self.suppressed[cause] for cause in CAUSES], np.int64),
         }
         state.update(with_prefix("peak", self._peak.state()))
@@ -286,8 +292,8 @@ class EventLife:
 
     def restore(self, state: State) -> None:
         """Go on from `state`; SnapshotError, and no change, where it does not fit."""
-        for name, shape in (("flags", (14,)), ("history", (HISTORY,)), ("budget", (2,)), ("last_box", (4,)),
-                            ("suppressed", (len(CAUSES),))):  # fmt: skip
+        for name, shape in (("flags", (15,)), ("history", (HISTORY,)), ("budget", (2,)), ("last_box", (4,)),
+                            ("left", (2,)), ("suppressed", (len(CAUSES),))):  # fmt: skip
             if name not in state or state[name].shape != shape:
                 raise SnapshotError(f"events: {name} is absent or has another shape")
         peak = Peak.from_state(without_prefix("peak", state))
@@ -298,6 +304,8 @@ class EventLife:
         )  # fmt: skip
         self._start, self._last_novel_ns, self._told_ns, self._last_end_ns = (flags[5], flags[6]), *flags[7:10]
         self._small, self._bucket.t_ns, self.n_events = bool(flags[10]), flags[11], flags[12]
+        self._subsided_ns, self._level_ns = flags[13:]
+        self._level, self._left = (float(value) for value in state["left"])
         self._bucket.tokens, self._bucket.per_hour = (float(value) for value in state["budget"])
         self._history[:], self._last_box[:] = state["history"], state["last_box"]
         self.suppressed = Counter({c: int(n) for c, n in zip(CAUSES, state["suppressed"], strict=True) if n})

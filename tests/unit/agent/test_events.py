@@ -195,3 +195,21 @@ def test_the_rest_of_an_event_may_become_usual():
     life = EventLife(CONFIG)
     play(life, [1e6] * 10 + [200] * 10)
     assert not life.active
+
+
+def test_the_level_that_was_left_does_not_climb_along_with_what_comes_slowly():
+    slowly = [score(float(rarity), RIGHT) for rarity in np.geomspace(300, 1e6, 25)]
+    told = play(EventLife(CONFIG), [1e6] * 10 + [200] * 30 + slowly)
+    assert sum(record.phase == "new" for _, record in told) == 2
+
+
+def test_a_restart_keeps_what_is_left_of_an_event_and_how_many_there_were():
+    life = EventLife(CONFIG)
+    play(life, [1e6] * 10 + [200] * 20)
+    resumed = EventLife(CONFIG)
+    resumed.restore(life.state())
+    assert resumed.n_events == life.n_events == 1
+    assert play(resumed, [200] * 10, first=30) == []
+    play(life, [200] * 10, first=30)
+    rising = [score(5e3, RIGHT)] * 3
+    assert phases(play(resumed, rising, first=40)) == phases(play(life, rising, first=40))
