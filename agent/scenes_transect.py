@@ -23,7 +23,6 @@ from stillwatch.agent.scene_textures import (
 from stillwatch.agent.scenes import Scene
 
 _HABITATS = {"sand": sand, "gravel": gravel, "shell_hash": shell_hash, "cobble": cobble}
-_FIRST_FRAMES = 24  # how long new ground counts as an event, as in the shared transect's ground truth
 _CYCLE = 600  # frames of one plan; longer scenes append plans in which nothing is new any more
 
 
@@ -88,7 +87,7 @@ class Transect(Scene):
         self._ground_now["end"] = start - 1
         self._ground_now = self._segments[-1]
         if first:
-            end = min(start + _FIRST_FRAMES, self.n_frames) - 1
+            end = min(start + self.height // self._speed, self.n_frames) - 1  # until it fills the view
             self._events.append({"start": start, "end": end, "what": f"{habitat} for the first time"})
 
     def _add_animal(self, rng, start: int, animal: str, seen: set) -> None:
