@@ -14,6 +14,7 @@ from stillwatch.agent.novelty import Score
 CAPACITY = 512  # components followed; the ones not seen for longest give way
 LASTING_EPOCHS = 4  # models that a component must live through to be a category
 LEAST_PATCHES = 4  # in one frame, to count as seen: a stray patch is no thing
+BIRTH_EPOCHS = 2  # models after an event's last frame: the one that learnt it may still be under way at the first
 SETTLED_EPOCHS = 8  # models before which everything is new, and nothing is news
 RARE = 0.05  # share of frames: a category seen more often does not return
 ALWAYS = 0.98  # share of frames: a place seen less often does not vanish
@@ -33,13 +34,14 @@ class CategoryLife:
         self._table = np.full((CAPACITY, len(_COLUMNS)), 0, np.int64)
         self._table[:, _ID] = -1
         self._presence = np.zeros(CAPACITY)
-        # Epoch seen last, models seen, start of the last event that no category was told of, whether one is open.
+        # Epoch seen last, models seen, how many of them when an event that no category was told of was open last (-1:
+        # none), whether one is open.
         self._numbers = np.array([-1, 0, -1, 0], np.int64)
 
     def update(self, t_ns: int, score: Score, models: Models, in_event: bool) -> list[tuple[str, int]]:
         """Take one scored frame; return (kind, component id) of what happened: new_category, returned, vanished."""
-        if in_event and not self._numbers[3]:
-            self._numbers[2] = t_ns
+        if in_event and (self._numbers[2] >= 0 or not self._numbers[3]):
+            self._numbers[2] = self._numbers[1]
         self._numbers[3] = in_event
         happened: list[tuple[str, int]] = []
         ids = models.patches.ids
@@ -67,7 +69,7 @@ class CategoryLife:
         table = self._table
         table[~np.isin(table[:, _ID], ids), _ID] = -1
         settled = self._numbers[1] > SETTLED_EPOCHS
-        recent = self._numbers[2] >= 0 and t_ns - self._numbers[2] <= WATCHED_S * NS
+        recent = self._numbers[2] >= 0 and self._numbers[1] - self._numbers[2] <= BIRTH_EPOCHS
         for new in ids[~np.isin(ids, table[:, _ID])]:
             free = np.flatnonzero(table[:, _ID] < 0)
             row = int(free[0]) if len(free) else int(np.argmin(table[:, _SEEN]))

@@ -54,6 +54,11 @@ def test_a_component_that_splits_off_without_an_event_is_no_news():
     assert settled().play(200, [0, 1]).learn(5).play(60, [0, 1, 5]).happened == []
 
 
+def test_a_component_that_splits_off_long_after_an_event_is_no_news():
+    story = settled().play(3, [0, 1], in_event=True).play(15, [0, 1]).learn(5).play(60, [0, 1, 5])
+    assert story.happened == []
+
+
 def test_a_rare_category_that_was_away_returns():
     story = settled().play(3, [0, 1], in_event=True).learn(5).play(20, [0, 1, 5]).play(900, [0, 1])
     before = len(story.happened)
