@@ -25,7 +25,7 @@ CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
 DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
 # Smallest deviation of a frame's statistic, in deviations of patches, and what it is taken for at first. Under a fixed
 # camera every new model moves the means of places a little for all later frames; components are measured anew instead.
-LEAST_SPREAD = {False: 0.7, True: 0.4}  # by whether the camera moves
+LEAST_SPREAD = {False: 0.7, True: 0.8}  # by whether the camera moves
 NEIGHBOURS = 3  # patches across: things cover neighbouring patches, noise does not
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 
