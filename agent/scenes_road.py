@@ -78,7 +78,8 @@ class Road(Scene):
         asphalt = tinted(0.05 * fine + 0.03 * coarse, (116, 114, 112), 1.0)
         top, bottom = round(0.41 * height), round(0.75 * height)
         image[top:bottom] = asphalt[top:bottom]
-        image[top - round(16 * unit) : top - round(3 * unit)] = tinted(fine, (150, 164, 172), 0.05)[: round(13 * unit)]
+        path = image[top - round(16 * unit) : top - round(3 * unit)]
+        path[:] = tinted(fine, (150, 164, 172), 0.05)[: len(path)]
         for edge in (top + round(3 * unit), bottom - round(5 * unit)):
             image[edge : edge + max(1, round(2 * unit))] = (208, 214, 216)
         middle = round(0.58 * height)

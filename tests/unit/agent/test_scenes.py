@@ -6,12 +6,13 @@ import pytest
 from stillwatch.agent.errors import UsageError
 from stillwatch.agent.scenes import SCENE_NAMES, WEATHERS, make_scene
 
+SMALL = {"width": 160, "height": 120}  # building a transect takes as long as its area is large
 ALL = pytest.mark.parametrize("name", SCENE_NAMES)
 
 
 @ALL
 def test_frames_depend_on_seed_and_number_only(name):
-    first, second = make_scene(name, 3), make_scene(name, 3)
+    first, second = make_scene(name, 3, **SMALL), make_scene(name, 3, **SMALL)
     for i in (200, 0, 131, 200):
         first.render(7)
         assert np.array_equal(first.render(i), second.render(i))
@@ -19,11 +20,11 @@ def test_frames_depend_on_seed_and_number_only(name):
 
 @ALL
 def test_other_seeds_give_other_worlds(name):
-    assert not np.array_equal(make_scene(name, 0).render(0), make_scene(name, 1).render(0))
+    assert not np.array_equal(make_scene(name, 0, **SMALL).render(0), make_scene(name, 1, **SMALL).render(0))
 
 
 @ALL
-@pytest.mark.parametrize("size", [(320, 240), (64, 64), (640, 360)])
+@pytest.mark.parametrize("size", [(320, 240), (64, 64), (178, 100)])
 def test_frames_have_the_size_and_type_asked_for(name, size):
     frame = make_scene(name, 0, width=size[0], height=size[1]).render(5)
     assert frame.shape == (size[1], size[0], 3)
@@ -33,15 +34,15 @@ def test_frames_have_the_size_and_type_asked_for(name, size):
 @ALL
 @pytest.mark.parametrize("weather", WEATHERS)
 def test_every_weather_can_be_rendered_with_shake(name, weather):
-    clear = make_scene(name, 0, noise=0).render(10)
-    other = make_scene(name, 0, noise=0, weather=weather, shake=1.5).render(10)
+    clear = make_scene(name, 0, noise=0, **SMALL).render(10)
+    other = make_scene(name, 0, noise=0, weather=weather, shake=1.5, **SMALL).render(10)
     assert not np.array_equal(clear, other)
 
 
 @ALL
 @pytest.mark.parametrize("seed", range(4))
 def test_events_are_inside_the_stream_and_in_order(name, seed):
-    scene = make_scene(name, seed)
+    scene = make_scene(name, seed, **SMALL)
     events = scene.truth()["events"]
     assert len(events) >= 3
     assert all(0 < event["start"] <= event["end"] < scene.n_frames for event in events)
@@ -63,28 +64,35 @@ def test_what_enters_a_fixed_scene_is_seen_from_the_first_to_the_last_frame_of_i
 
 @pytest.mark.parametrize("seed", range(3))
 def test_new_ground_enters_the_transect_at_the_top_within_its_event(seed):
-    scene = make_scene("transect", seed, noise=0, drift=0)
-    quiet = make_scene("transect", seed, noise=0, drift=0, quiet=True)
+    scene = make_scene("transect", seed, noise=0, drift=0, **SMALL)
+    quiet = make_scene("transect", seed, noise=0, drift=0, quiet=True, **SMALL)
     for event in scene.truth()["events"]:
         middle = (event["start"] + event["end"]) // 2
         difference = np.abs(scene.render(middle).astype(int) - quiet.render(middle)).max(axis=2)
         assert difference.max() > 25
 
 
+def test_new_ground_is_an_event_until_it_fills_the_view():
+    events = make_scene("transect", 0, **SMALL).truth()["events"]
+    grounds = [event for event in events if event["what"].split()[0] in ("gravel", "shell_hash", "cobble")]
+    speed = 2  # pixels a frame at 120 rows
+    assert [event["end"] - event["start"] + 1 for event in grounds] == [120 // speed] * 3
+
+
 @ALL
 def test_a_quiet_scene_has_no_events(name):
-    assert make_scene(name, 0, quiet=True, n_frames=5000).truth()["events"] == []
+    assert make_scene(name, 0, quiet=True, n_frames=5000, **SMALL).truth()["events"] == []
 
 
 def test_a_long_transect_shows_nothing_for_the_first_time_after_every_species_was_seen():
-    events = make_scene("transect", 0, n_frames=6000).truth()["events"]
+    events = make_scene("transect", 0, n_frames=6000, **SMALL).truth()["events"]
     whats = [event["what"] for event in events]
     assert len(whats) == len(set(whats)) == 7  # three habitats besides sand, four animals
 
 
 @ALL
 def test_a_frame_far_into_a_long_stream_can_be_rendered(name):
-    assert make_scene(name, 0, n_frames=20_000).render(19_999).any()
+    assert make_scene(name, 0, n_frames=20_000, **SMALL).render(19_999).any()
 
 
 def test_parameters_may_come_as_text_from_a_uri():
