@@ -133,7 +133,7 @@ class ComponentBaseline:
 
     Gravel spreads widely and surprises more than sand even when it is well known: how surprising a patch is can
     only be said against its own component. A reservoir of rows of the whole past is scored under each new model.
-    In an event it takes no rows: what is new becomes usual by being learnt, not by standing there.
+    It takes rows in events too: the models learn them, and what a new component's own rows surprise by is usual for it.
 
     Parameters
     ----------
