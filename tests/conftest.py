@@ -1,4 +1,4 @@
-"""What every test gets: fixed seeds, no secrets. What transport tests ask for: sockets that cannot leak out of a test."""
+"""What every test gets: fixed seeds, no secrets. What transport tests ask for: sockets that cannot leak."""
 
 import random
 

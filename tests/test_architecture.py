@@ -130,7 +130,8 @@ def test_folders_are_flat():
 def test_the_run_command_loads_no_plots_and_no_experiments():
     code = (
         "import sys; from stillwatch.tools.cli import build_parser; build_parser(['run']);"
-        "print([m for m in ('matplotlib', 'sklearn', 'scipy.optimize', 'scipy.stats', 'rich', 'river') if m in sys.modules])"
+        "heavy = ('matplotlib', 'sklearn', 'scipy.optimize', 'scipy.stats', 'rich', 'river');"
+        "print([module for module in heavy if module in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip() == "[]"

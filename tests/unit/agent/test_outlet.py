@@ -1,4 +1,4 @@
-"""The outlet keeps order, loses nothing for files, drops the oldest for live sources, and never lets a peer wait on us."""
+"""The outlet keeps order, loses nothing for files, drops the oldest for live sources, and waits for no peer."""
 
 import threading
 
