@@ -15,7 +15,7 @@ def load_all() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for module in pkgutil.iter_modules(stillwatch.kernels.__path__):
         loaded = importlib.import_module(f"stillwatch.kernels.{module.name}")
-        for name, value in vars(loaded).items():
-            if hasattr(value, "py_func") and value.__module__ == loaded.__name__:
-                found[f"{module.name}.{name}"] = value
+        compiled = {name: value for name, value in vars(loaded).items() if hasattr(value, "py_func")}
+        own = {name for name, value in compiled.items() if value.__module__ == loaded.__name__}
+        found |= {f"{module.name}.{name}": compiled[name] for name in own}
     return found

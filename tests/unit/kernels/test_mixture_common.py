@@ -83,6 +83,23 @@ def test_sparse_responsibilities_equal_dense_ones_over_the_kept():
     np.testing.assert_allclose(again, shares, rtol=1e-12)
 
 
+def test_sparse_responsibilities_leave_unused_places_at_zero():
+    candidates = np.array([[1, -1]], np.int32)
+    shares = np.array([[-3.0, 7.0]])
+    assert common.respond_sparse(candidates, np.array([2.0]), 1, shares) == pytest.approx(-6.0)
+    assert shares.tolist() == [[1.0, 0.0]]
+
+
+def test_weights_and_logits_follow_a_components_list():
+    rows, places = np.array([0, 2]), np.array([1, 0])
+    shares = np.array([[0.75, 0.25], [0.5, 0.5], [0.1, 0.9]])
+    weights = np.zeros(2)
+    common.list_weights(rows, places, shares, np.array([4.0, 1.0, 10.0]), weights)
+    assert weights == pytest.approx([1.0, 1.0])
+    common.scatter_logits(rows, places, np.array([-1.5, -2.5]), shares)
+    assert shares.tolist() == [[0.75, -1.5], [0.5, 0.5], [-2.5, 0.9]]
+
+
 def test_lists_hold_every_kept_pair_by_component_in_order_of_items():
     candidates = np.array([[2, 0], [1, -1], [0, 2]], np.int32)
     offsets, rows, places = np.zeros(4, np.int64), np.zeros(6, np.int64), np.zeros(6, np.int64)
