@@ -196,7 +196,8 @@ class _Reader:
         data = self.data
         for kind, message in data.run.messages():
             self._take(kind, message)
-        data.summary = data.run.summary or data.summary
+        if data.run.summary is not None and "frames" in data.run.summary:
+            data.summary = data.run.summary  # an agent's own; a ground station's counts what it received, not frames
         events = sorted(self._events.values(), key=lambda event: event.x_ns)
         data.events = events
         wall = sum(s.wall_ns - s.wall0_ns for s in self._segments.values())

@@ -97,6 +97,16 @@ def test_a_ground_folder_with_gaps_says_what_did_not_arrive(tmp_path):
     assert "class='hatch'" in page
 
 
+def test_a_ground_stations_own_summary_does_not_hide_the_agents(tmp_path):
+    maker = RunMaker(tmp_path)
+    maker.tick()
+    maker.send(m.Score, 0, value=1.0)
+    maker.send(m.Summary, frames=600, accepted=590, events=4, alerts=3)
+    maker.folder.finish({"role": "ground", "received": {"score": 1}, "gaps": {}, "alerts": 3})
+    assert read_report(tmp_path).summary["frames"] == 600
+    assert "600 frames" in write_report(tmp_path).read_text("utf-8")
+
+
 def test_a_stretch_without_any_message_is_a_gap(tmp_path):
     maker = RunMaker(tmp_path)
     for i in range(100):
