@@ -79,7 +79,6 @@ class RunOptions:
     fresh: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     on_progress: Callable[[Progress], None] | None = None
-    on_ready: Callable[[dict[str, str]], None] | None = None  # sockets are bound: their endpoints
 
 
 def run_agent(config: Config, options: RunOptions, clock: Clock | None = None) -> RunResult:
@@ -130,7 +129,7 @@ class Agent:
         self._recorder = make_recorder(
             config, options.record, clock, session, self._resumed, self._on_disk_state
         )
-        self._capture = make_capture(config, clock, self._resumed, self._recorder)
+        self._capture = make_capture(config, clock, source.live, self._resumed, self._recorder)
         self._box = CommandBox()
         self._live = LiveCarrier(publisher, self._box) if publisher is not None else None
         self._thin = make_thin_carrier(config, clock)
@@ -150,7 +149,6 @@ class Agent:
         )
         self._ladder = SamplingLadder(config.learning.patch_share)
         self._state = SourceState.CONNECTING
-        self._announced = False
         self._started_ns = self._saved_ns = self._pinged_ns = self._shown_ns = clock.monotonic_ns()
 
     def send(self, message: Message) -> None:
@@ -171,8 +169,6 @@ class Agent:
         self._outlet.start()
         self._capture.start()
         health.notify_service_manager("READY=1")
-        if self._options.on_ready is not None:
-            self._options.on_ready(self._live.publisher.endpoints if self._live else {})
 
     def loop(self) -> None:
         """Take frames until the source ends or somebody asks us to stop."""

@@ -73,10 +73,11 @@ def make_recorder(
     return Recorder(folder, config, clock, session, resumed=resumed.path if resumed else None, on_state=on_state)
 
 
-def make_capture(config: Config, clock: Clock, resumed: Resumed | None, recorder: Recorder | None) -> Capture:
+def make_capture(
+    config: Config, clock: Clock, live: bool, resumed: Resumed | None, recorder: Recorder | None
+) -> Capture:
     """Return the capture of the config's source; a recorder listens to every source that it opens."""
     source = config.source
-    live = open_source(source.uri, source, clock).live
     nav_at = NavTrack(source.nav_csv, live=live, start=source.nav_start).at if source.nav_csv else None
 
     def make_source() -> Source:

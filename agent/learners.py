@@ -50,7 +50,6 @@ class EpochReport:
     changed_exemplars: list[tuple[int, float, int, int, bytes]]  # id, share, sequence, t_ns, JPEG
     removed_exemplars: list[int]
     changed_scenes: list[ComponentExemplar]
-    exemplar_utility: float
 
 
 def _mixture(
@@ -225,7 +224,6 @@ class Learners:
         return EpochReport(
             self.models, self.learner_hash(), self._learnt_t_ns, dict(self._seconds), *self._learnt,
             dict(self.patches.report_), dict(self.scenes.report_), changed, removed, self._scene_changes(),
-            float(self.exemplars.utility_),
         )  # fmt: skip
 
     def report_all(self) -> EpochReport | None:

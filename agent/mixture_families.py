@@ -204,10 +204,6 @@ class DiagonalFamily(Places):
         step = self.post_mean[others] - self.post_mean[place]
         return (step * step) @ self.precision[place]
 
-    def second_moment(self, scatter: np.ndarray) -> np.ndarray:
-        """Return scatter as users see it: variances."""
-        return scatter
-
     def arrays(self) -> list[np.ndarray]:
         return [*super().arrays(), self.precision, self._stats, self._fits, self._settings]
 
@@ -392,14 +388,6 @@ class FullFamily(Places):
         """Return the expected squared distance of other components' means from this one's."""
         step = (self.post_mean[others] - self.post_mean[place]) @ self.whiten[place].T
         return np.einsum("ij,ij->i", step, step)
-
-    def second_moment(self, scatter: np.ndarray) -> np.ndarray:
-        """Return packed scatter as users see it: square symmetric matrices."""
-        square = np.zeros((len(scatter), self.n_dims, self.n_dims))
-        low = np.tril_indices(self.n_dims)
-        square[:, low[0], low[1]] = scatter
-        square[:, low[1], low[0]] = scatter
-        return square
 
     def arrays(self) -> list[np.ndarray]:
         workspaces = [self._factor, self._square, self._rows, self._whitened, self._first, self._direction]

@@ -68,7 +68,6 @@ class RecordingSource:
         self.passed: deque[tuple[Record, Any]] = deque(maxlen=10_000)
         self.damage: list[Damage] = []
         self.missing = 0
-        self.end_reached = False
         # The stored frames were rotated and scaled when they were taken.
         self._config = msgspec.structs.replace(config, auto_rotate=False)
         self._rotate = config.auto_rotate
@@ -126,7 +125,6 @@ class RecordingSource:
                 return frame
         except LogError as error:
             raise SourceError(str(error), partial=True) from error
-        self.end_reached = True
         return None
 
     def close(self) -> None:

@@ -7,10 +7,8 @@ import argparse
 import pathlib
 import sys
 
-from stillwatch.agent.app import RunOptions, run_agent
-from stillwatch.tools.progress import ProgressLine
-from stillwatch.tools.run import config_from, set_up_logging, tell_result
-from stillwatch.tools.signals import stop_on_signals
+from stillwatch.agent.app import RunOptions
+from stillwatch.tools.run import config_from, run_watched, set_up_logging
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,15 +26,7 @@ def main(args: argparse.Namespace) -> int:
     set_up_logging(args.verbose)
     if args.frames:
         args.set.append(f"storage.record_frames={args.frames}")
-    config = config_from(args)
-    line = ProgressLine(enabled=sys.stderr.isatty())
     folder = pathlib.Path(args.folder)
-    options = RunOptions(out=folder, record=folder, fresh=args.fresh, on_progress=line.update)
-    stop_on_signals(options.stop)
-    try:
-        result = run_agent(config, options)
-    finally:
-        line.clear()
-    tell_result(result)
+    code = run_watched(config_from(args), RunOptions(out=folder, record=folder, fresh=args.fresh))
     print(f"replay it with: stillwatch replay {folder}", file=sys.stderr)
-    return result.exit_code
+    return code

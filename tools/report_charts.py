@@ -67,16 +67,6 @@ def time_ticks(span_ns: int, wanted: int = 7) -> list[int]:
     return [int(i * step * 1e9) for i in range(int(span_s / step) + 1)]
 
 
-def nice_ticks(high: float, wanted: int = 4) -> list[float]:
-    """Return round values from 0 to at least near `high`."""
-    if high <= 0:
-        return [0.0]
-    raw = high / wanted
-    power = 10 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw)
-    return [i * step for i in range(int(high / step + 1e-9) + 1)]
-
-
 def plot(
     body: str, *, height: int, span_ns: int, label: Label, y_ticks: Sequence[tuple[float, str]] = (), extra: str = "",
     classes: str = "",

@@ -35,13 +35,15 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     set_up_logging(args.verbose)
     config = config_from(args)
+    out = pathlib.Path(args.out) if args.out else default_folder()
+    record = pathlib.Path(args.record) if args.record else None
+    return run_watched(config, RunOptions(out=out, record=record, fresh=args.fresh))
+
+
+def run_watched(config: Config, options: RunOptions) -> int:
+    """Run the agent with progress on a terminal until it ends or a signal asks; say how it ended; return the code."""
     line = ProgressLine(enabled=sys.stderr.isatty())
-    options = RunOptions(
-        out=pathlib.Path(args.out) if args.out else default_folder(),
-        record=pathlib.Path(args.record) if args.record else None,
-        fresh=args.fresh,
-        on_progress=line.update,
-    )
+    options.on_progress = line.update
     stop_on_signals(options.stop)
     try:
         result = run_agent(config, options)
