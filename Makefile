@@ -45,9 +45,9 @@ perf: setup ## timing budgets, on a quiet machine
 check: $(STAMP) ## lint
 	$(BIN)/ruff check .
 
-typecheck: $(STAMP) ## types; mypy cannot follow the editable finder, so it gets the folders under one namespace
-	@mkdir -p build/ns/stillwatch
-	@for room in agent kernels transport configs tools; do ln -sfn ../../../$$room build/ns/stillwatch/$$room; done
+typecheck: $(STAMP) ## types; mypy cannot follow the editable finder, so it gets the folders under one package
+	@rm -rf build/ns && mkdir -p build/ns/stillwatch
+	@ln -s $(CURDIR)/agent/* $(addprefix $(CURDIR)/,kernels transport configs tools) build/ns/stillwatch/
 	cd build/ns && MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml -p stillwatch
 
 ##@ Measure

@@ -1,6 +1,6 @@
 """Dissimilarities between two sets of rows: the finish of the Euclidean family's matrix product, and direct loops.
 
-Called by agent/exemplars_dissimilarity.py. It must not decide what a valid row is: the owner has checked.
+Called by agent/learn/exemplars/dissimilarity.py. It must not decide what a valid row is: the owner has checked.
 """
 
 import numpy as np

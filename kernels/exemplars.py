@@ -1,6 +1,6 @@
 """Swap bookkeeping of exemplar clustering: nearest and second exemplar of each validation point, scores of candidates.
 
-Called by agent/exemplars_clustering.py. It must not choose: it scores, and applies what the owner chose.
+Called by agent/learn/exemplars/clustering.py. It must not choose: it scores, and applies what the owner chose.
 Symbols are those of Gomes and Krause 2010, appendix II: m, z, o (8.3-8.5); y is the exemplar at distance o.
 """
 

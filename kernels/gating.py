@@ -1,6 +1,6 @@
 """Scales descriptors by their contrast, so that nearly flat patches lie together near zero.
 
-Called by agent/features.py. It must not allocate.
+Called by agent/features/extractor.py. It must not allocate.
 """
 
 import numpy as np

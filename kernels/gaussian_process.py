@@ -1,6 +1,6 @@
 """Cholesky factors that grow and shrink by one row, and the scores of swaps in a Gaussian process's active set.
 
-Called by agent/active_set.py. It must not evaluate covariances: the owner does, by matrix products.
+Called by agent/learn/exemplars/active_set.py. It must not evaluate covariances: the owner does, by matrix products.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Histograms of oriented gradients: Dalal-Triggs blocks as OpenCV 4 has them, and Felzenszwalb's 31 values a cell.
 
-Called by agent/hog.py, which plans the tables and owns the buffers. It must not allocate or change the image.
+Called by agent/features/hog.py, which plans the tables and owns the buffers. It must not allocate or change the image.
 Rows are kept sorted by phase (column modulo cell), as in kernels/sift.py, so that pooling is contiguous.
 """
 
@@ -22,7 +22,7 @@ CLIP = np.float32(0.2)
 TEXTURE = np.float32(0.2357)  # 1 / sqrt(18), as in the authors' features.cc
 
 
-# Read-only tables for one image shape and cell size; made by agent/hog.py. `n`: places a phase has.
+# Read-only tables for one image shape and cell size; made by agent/features/hog.py. `n`: places a phase has.
 HogPlan = namedtuple(
     "HogPlan",
     (

@@ -1,6 +1,7 @@
 """Parts of the mixture's variational updates that both covariance families share: sticks, lists, responsibilities.
 
-Called by agent/mixture_build.py, mixture_compress.py and the other mixture kernels. It must not know a density.
+Called by agent/learn/mixture/build.py, agent/learn/mixture/compress.py and the other mixture kernels. It must not
+know a density.
 """
 
 import math
@@ -25,8 +26,18 @@ def digamma(x):
         x += 1.0
     inverse = 1.0 / x
     square = inverse * inverse
-    series = square * (1.0 / 12.0 - square * (1.0 / 120.0 - square * (1.0 / 252.0 - square * (1.0 / 240.0
-             - square * (1.0 / 132.0 - square * (691.0 / 32760.0 - square / 12.0))))))
+    series = square * (
+        1.0 / 12.0
+        - square
+        * (
+            1.0 / 120.0
+            - square
+            * (
+                1.0 / 252.0
+                - square * (1.0 / 240.0 - square * (1.0 / 132.0 - square * (691.0 / 32760.0 - square / 12.0)))
+            )
+        )
+    )
     return shift + math.log(x) - 0.5 * inverse - series
 
 

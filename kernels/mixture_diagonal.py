@@ -1,6 +1,6 @@
 """The diagonal family: a Normal-gamma posterior per dimension, over points and clumps (count, mean, variance).
 
-Called by agent/mixture_diagonal.py. It must not choose components nor allocate: lists and workspaces are given.
+Called by agent/learn/mixture/families.py. It must not choose components nor allocate: lists and workspaces are given.
 """
 
 import math
@@ -23,8 +23,15 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 @kernel(
     f8(
-        read_matrix(f4), read_matrix(f4), i8, read_vector(i8), read_vector(f8), read_vector(f8), read_vector(f8),
-        vector(f8), vector(f8),
+        read_matrix(f4),
+        read_matrix(f4),
+        i8,
+        read_vector(i8),
+        read_vector(f8),
+        read_vector(f8),
+        read_vector(f8),
+        vector(f8),
+        vector(f8),
     )
 )
 def moments(x, second, n_clumps, rows, weights, centre, spread, mean, scatter):
@@ -83,19 +90,21 @@ def posterior(count, mean, scatter, prior, post_mean, precision, out):
         off = mean[d] - post_mean[d]
         fit += precision[d] * (scatter[d] + count * off * off)
     out[0] = 0.5 * (n_dims * (digamma(a) - LOG_2PI - 1.0 / kappa) - log_b)
-    out[1] = n_dims * (
-        math.lgamma(a)
-        - math.lgamma(prior[1])
-        + prior[1] * math.log(prior[2])
-        + 0.5 * (math.log(prior[0] / kappa) - count * LOG_2PI)
-    ) - a * log_b
+    out[1] = (
+        n_dims
+        * (
+            math.lgamma(a)
+            - math.lgamma(prior[1])
+            + prior[1] * math.log(prior[2])
+            + 0.5 * (math.log(prior[0] / kappa) - count * LOG_2PI)
+        )
+        - a * log_b
+    )
     out[2] = count * out[0] - 0.5 * fit
 
 
 @reduction_kernel(
-    types.void(
-        read_matrix(f4), read_matrix(f4), i8, read_vector(i8), f8, read_vector(f8), read_vector(f8), vector(f8)
-    )
+    types.void(read_matrix(f4), read_matrix(f4), i8, read_vector(i8), f8, read_vector(f8), read_vector(f8), vector(f8))
 )
 def log_joint_list(x, second, n_clumps, rows, constant, post_mean, precision, out):
     """Write S_sk (2.9) of one component for some items.
@@ -117,8 +126,7 @@ def log_joint_list(x, second, n_clumps, rows, constant, post_mean, precision, ou
 
 @reduction_kernel(
     types.void(
-        read_matrix(f4), read_matrix(f4), i8, i8, i8, i8,
-        read_vector(f8), read_matrix(f8), read_matrix(f8), matrix(f8),
+        read_matrix(f4), read_matrix(f4), i8, i8, i8, i8, read_vector(f8), read_matrix(f8), read_matrix(f8), matrix(f8)
     )
 )
 def log_joint_block(x, second, n_clumps, first, n_rows, n_components, constant, post_mean, precision, out):
@@ -151,12 +159,27 @@ def _weigh_sides(weights, share, weight_a, weight_b):
 
 @kernel(
     f8(
-        read_matrix(f4), read_matrix(f4), i8, read_vector(i8), read_vector(f8), read_vector(f8), read_vector(f8),
-        read_vector(f8), read_vector(f8), i8, i8, matrix(f8), matrix(f8), matrix(f8), vector(f8),
+        read_matrix(f4),
+        read_matrix(f4),
+        i8,
+        read_vector(i8),
+        read_vector(f8),
+        read_vector(f8),
+        read_vector(f8),
+        read_vector(f8),
+        read_vector(f8),
+        i8,
+        i8,
+        matrix(f8),
+        matrix(f8),
+        matrix(f8),
+        vector(f8),
     )
 )
-def split(x, second, n_clumps, rows, weights, centre, scatter, settings, spread, soft, max_iterations, stats, fits,
-          sides, share):
+def split(
+    x, second, n_clumps, rows, weights, centre, scatter, settings, spread, soft, max_iterations, stats, fits, sides,
+    share,
+):  # fmt: skip
     """Split a component along its principal component and refine by updates restricted to the two children.
 
     Section 2.5.1 (soft) and 2.5.2 (hard, with weights magnified by N/T).
@@ -205,10 +228,6 @@ def split(x, second, n_clumps, rows, weights, centre, scatter, settings, spread,
     _weigh_sides(weights, share, sides[0], sides[1])
     for child in range(2):
         base = 4 * child
-        fits[child, 3] = moments(
-            x, second, n_clumps, rows, sides[child], centre, spread, stats[base], stats[base + 1]
-        )
-        posterior(
-            fits[child, 3], stats[base], stats[base + 1], prior, stats[base + 2], stats[base + 3], fits[child]
-        )
+        fits[child, 3] = moments(x, second, n_clumps, rows, sides[child], centre, spread, stats[base], stats[base + 1])
+        posterior(fits[child, 3], stats[base], stats[base + 1], prior, stats[base + 2], stats[base + 3], fits[child])
     return fits[0, 1] + fits[1, 1] + split_entropy(share, weights)

@@ -1,6 +1,6 @@
 """The full family's small loops: gathering, packed moments, Cholesky factors. Its matrix products are the owner's.
 
-Called by agent/mixture_full.py. It must not multiply large matrices: np.matmul in the owner is the faster.
+Called by agent/learn/mixture/families.py. It must not multiply large matrices: np.matmul in the owner is the faster.
 """
 
 import math
@@ -16,9 +16,7 @@ LOG_2 = math.log(2.0)
 LOG_PI = math.log(math.pi)
 
 
-@kernel(
-    f8(read_matrix(f4), read_vector(i8), read_vector(f8), read_vector(f8), vector(f8), matrix(f8))
-)
+@kernel(f8(read_matrix(f4), read_vector(i8), read_vector(f8), read_vector(f8), vector(f8), matrix(f8)))
 def gather_weighted(x, rows, weights, centre, first_moment, out):
     """Write sqrt(w) (x - centre) of some items, add w (x - centre) to `first_moment`, return the sum of weights.
 

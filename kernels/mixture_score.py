@@ -1,6 +1,6 @@
 """Scores rows under a mixture of Student t densities: the posterior predictive, many times a frame.
 
-Called by agent/mixture_predictive.py. It must stay pure: no learner's state is touched by a score.
+Called by agent/learn/mixture/predictive.py. It must stay pure: no learner's state is touched by a score.
 """
 
 import math

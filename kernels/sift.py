@@ -1,6 +1,6 @@
 """Dense upright SIFT on a grid: one pass over the image, row by row, pooled at grid positions only.
 
-Called by agent/dense_sift.py, which plans the tables and owns the buffers. It must not allocate, change the
+Called by agent/features/dense_sift.py, which plans the tables and owns the buffers. It must not allocate, change the
 image, or know about masks. Columns are kept sorted by phase (column modulo step): pooling then reads and
 writes whole contiguous rows of the grid, which is what makes it faster than gathering patch by patch.
 """
@@ -72,8 +72,8 @@ def weighted_sum(source, starts, weights, length, out_start, out):
                 o[j] += low + (w4 * s4[j] + w5 * s5[j] + w6 * s6[j] + w7 * s7[j])
 
 
-# Read-only tables for one image shape, step and bin size; made by agent/dense_sift.py. `n` is the number of places a
-# phase has: grid columns, the reach on both sides, padding.
+# Read-only tables for one image shape, step and bin size; made by agent/features/dense_sift.py. `n` is the number of
+# places a phase has: grid columns, the reach on both sides, padding.
 SiftPlan = namedtuple(
     "SiftPlan",
     (

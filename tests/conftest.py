@@ -5,7 +5,7 @@ import random
 import pytest
 import zmq
 
-from stillwatch.agent import secrets
+from stillwatch.base import secrets
 
 
 @pytest.fixture(autouse=True)

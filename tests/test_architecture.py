@@ -1,130 +1,328 @@
-"""The rooms and their doors, read from the sources: which folder may import what, and how big a room may grow."""
+"""The house, read from the sources: which room may import what, what stays where, how big a room may grow.
+
+One test a rule. Each collects every breach and shows them all.
+"""
 
 import ast
 import pathlib
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
-import pytest
+from places import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROOMS = ("agent", "kernels", "transport", "configs", "tools")
-MAY_IMPORT = {
-    "kernels": {"kernels"},
-    "transport": {"transport"},
-    "configs": {"configs"},
-    "agent": {"agent", "kernels", "transport", "configs"},
-    "tools": {"tools", "agent", "kernels", "transport", "configs"},
+TOP = ("agent", "kernels", "transport", "configs", "tools")
+WIRE, DISK, LIVE, THIN, MIRROR = (f"transport.{wing}" for wing in ("wire", "disk", "live", "thin", "mirror"))
+TRANSPORT = {WIRE, DISK, LIVE, THIN, MIRROR}
+
+# Who may import whom: every arrow runs up this table, so that it has no circle. "kernels" and "configs" are flat.
+MAY_IMPORT: dict[str, set[str]] = {
+    "base": set(),
+    "kernels": set(),
+    "configs": set(),
+    WIRE: set(),
+    LIVE: {WIRE},
+    MIRROR: {WIRE},
+    DISK: {WIRE},
+    THIN: {WIRE, MIRROR, DISK},
+    "settings": {"base", "configs"},
+    "worlds": {"base"},
+    "sources": {"base", "settings", "worlds", WIRE, DISK},
+    "gate": {"base", "settings"},
+    "features": {"base", "settings", "kernels"},
+    "learn": {"base", "kernels"},
+    "epochs": {"base", "settings", "learn"},
+    "novelty": {"base", "settings", "features", "learn", "epochs"},
+    "events": {"base", "settings", "gate", "novelty", "epochs", WIRE},
+    "pipeline": {"base", "settings", "gate", "features", "learn", "epochs", "novelty", "events", WIRE},
+    "restart": {"base", "settings", "sources", "pipeline", WIRE, DISK},
+    "outlet": {"base", "settings", "sources", "pipeline"} | TRANSPORT,
+    "process": {"base", "settings", "sources", "epochs", "pipeline", "restart", "outlet"} | TRANSPORT,
 }
+AGENT = {wing for wing in MAY_IMPORT if not wing.startswith("transport.")}
+TOOLS_MAY_IMPORT: dict[str, set[str]] = {
+    "tools.shared": set(),
+    "tools.report": {"tools.shared"},
+    "tools.evaluate": {"tools.shared"},
+    "tools.encoders": {"tools.shared"},
+    "tools.bench": {"tools.shared", "tools.evaluate"},
+    "tools.experiments": {"tools.shared", "tools.encoders"},
+    "tools.recordings": {"tools.shared", "tools.report"},
+    "tools.checks": {"tools.shared"},
+    "tools.pages": {"tools.shared"},
+    "tools": {"tools.shared", "tools.report"},  # commands of one file
+}
+MAY_IMPORT |= {wing: own | AGENT | TRANSPORT for wing, own in TOOLS_MAY_IMPORT.items()}
+
 CONFINED = {
     "numba": ("kernels/",),
-    "zmq": ("transport/",),
+    "zmq": ("transport/live/",),
     "msgpack": ("transport/",),
-    "av": ("agent/source", "tools/"),
+    "av": ("agent/sources/", "tools/"),
+    "cv2": ("agent/sources/", "agent/worlds/", "agent/gate/", "agent/features/", "agent/novelty/", "agent/pipeline/",
+            "agent/restart/", "agent/process/", "transport/thin/thumbnails.py", "tools/"),
     "pickle": (),
     "shelve": (),
+}  # fmt: skip
+HEAVY = {"matplotlib", "sklearn", "scipy", "river", "kmedoids", "mcap"}
+CLOCKS = {
+    "time",
+    "monotonic",
+    "monotonic_ns",
+    "time_ns",
+    "perf_counter",
+    "perf_counter_ns",
+    "process_time",
+    "process_time_ns",
+    "thread_time",
+    "thread_time_ns",
+    "sleep",
+    "now",
+    "utcnow",
+    "today",
 }
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
+MAX_FOLDER_FILES = 15
 
-SOURCES = sorted(path for room in ROOMS for path in (ROOT / room).glob("*.py"))
+SOURCES = sorted(path for top in TOP for path in (ROOT / top).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
+TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
 
 
 def name_of(path: pathlib.Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def imports_of(path: pathlib.Path):
-    """Yield (imported module, is inside a function) for every import in a file."""
-    tree = ast.parse(path.read_text())
+def module_of(path: pathlib.Path) -> str:
+    """Return the dotted name below stillwatch; '' for the package itself."""
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    parts = parts[1:] if parts[0] == "agent" else parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path) for path in SOURCES}
+
+
+def wing_of(module: str) -> str:
+    """Return the wing of a dotted name below stillwatch: transport and tools have wings of two words."""
+    parts = module.split(".")
+    if parts[0] in ("transport", "tools") and len(parts) > 1 and (ROOT / parts[0] / parts[1]).is_dir():
+        return ".".join(parts[:2])
+    return parts[0]
+
+
+def imports_of(path: pathlib.Path) -> Iterator[tuple[str, str, bool]]:
+    """Yield (module, name or '', is inside a function) for every import in a file."""
+    tree = TREES[path]
     inner = {id(node) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for node in ast.walk(f)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield alias.name, id(node) in inner
+                yield alias.name, "", id(node) in inner
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}: relative import"
-            yield node.module, id(node) in inner
+            for alias in node.names:
+                yield node.module or "", alias.name, id(node) in inner
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_a_room_imports_only_rooms_downstream_of_it(path):
-    room = path.parent.name
-    for module, _ in imports_of(path):
+def ours(path: pathlib.Path) -> Iterator[tuple[str, bool]]:
+    """Yield (dotted name below stillwatch of the module that is loaded, is inside a function)."""
+    for module, name, is_inside in imports_of(path):
         if module == "stillwatch" or module.startswith("stillwatch."):
-            parts = module.split(".")
-            if len(parts) > 1:
-                assert parts[1] in MAY_IMPORT[room], f"{name_of(path)} imports {module}"
-        assert module.split(".")[0] not in ROOMS, f"{name_of(path)} imports the bare name {module}"
+            below = module[len("stillwatch.") :]
+            whole = f"{below}.{name}".lstrip(".")
+            yield (whole if whole in MODULES else below), is_inside
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_libraries_stay_where_they_belong(path):
-    for module, _ in imports_of(path):
-        places = CONFINED.get(module.split(".")[0])
-        if places is not None:
-            assert name_of(path).startswith(places), f"{name_of(path)} imports {module}"
+def assert_none(breaches: list[str]) -> None:
+    assert not breaches, "\n" + "\n".join(sorted(set(breaches)))
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if p.parent.name == "tools"], ids=name_of)
-def test_tools_load_heavy_libraries_only_when_asked(path):
-    heavy = {"matplotlib", "sklearn", "scipy", "river", "kmedoids", "mcap"}
-    for module, is_inside in imports_of(path):
-        assert is_inside or module.split(".")[0] not in heavy, f"{name_of(path)} imports {module} at the top"
+def test_the_table_of_imports_has_no_circle():
+    for place, (wing, below) in enumerate(MAY_IMPORT.items()):
+        later = below - set(list(MAY_IMPORT)[: place + 1])
+        assert not later, f"{wing} may import {later}, which stand after it"
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if p.name != "clock.py" and p.parent.name != "tools"], ids=name_of)
-def test_only_the_clock_reads_the_time(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "time":
-            raise AssertionError(f"{name_of(path)}:{node.lineno} reads time.{node.attr}: take a Clock")
+def test_a_wing_imports_only_wings_below_it():
+    breaches = []
+    for path in SOURCES:
+        wing = wing_of(module_of(path))
+        for module, _ in ours(path):
+            other = wing_of(module)
+            if other and wing and other != wing and other not in MAY_IMPORT[wing]:
+                breaches.append(f"{name_of(path)} imports {module}")
+    assert_none(breaches)
 
 
-@pytest.mark.parametrize("path", SOURCES + TESTS, ids=name_of)
-def test_no_file_is_longer_than_a_reader_can_hold(path):
-    assert len(path.read_text().splitlines()) <= MAX_FILE_LINES
+def test_nobody_imports_past_a_door():
+    breaches = []
+    for path in SOURCES:
+        wing = wing_of(module_of(path))
+        for module, name, _ in imports_of(path):
+            if not module.startswith("stillwatch."):
+                continue
+            below = module[len("stillwatch.") :]
+            other = wing_of(below)
+            is_flat = other in ("kernels", "configs", "tools")
+            if other != wing and not is_flat and below != other and path != ROOT / "agent" / "__init__.py":
+                breaches.append(f"{name_of(path)} imports {module}.{name} past the door of {other}")
+    assert_none(breaches)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_no_function_is_longer_than_a_screen(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef):
-            length = node.end_lineno - node.lineno + 1
-            assert length <= MAX_FUNCTION_LINES, f"{name_of(path)}:{node.lineno} {node.name} has {length} lines"
+def test_a_door_says_what_it_owns_and_what_it_lets_out():
+    breaches = []
+    for path in SOURCES:
+        if path.name != "__init__.py" or path.parent.parent == ROOT:
+            continue
+        text = ast.get_docstring(TREES[path]) or ""
+        missing = [
+            word for word in ("In: ", "Out: ", "Imports: ") if word not in text.replace("In, out: ", "In: Out: ")
+        ]
+        if missing:
+            breaches.append(f"{name_of(path)}: docstring without {missing}")
+    assert_none(breaches)
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if p.name != "__init__.py"], ids=name_of)
-def test_every_module_says_what_it_is_and_who_calls_it(path):
-    docstring = ast.get_docstring(ast.parse(path.read_text())) or ""
-    assert len(docstring.splitlines()) >= 2 or path.name == "version.py", f"{name_of(path)} has no header"
+def test_no_files_import_each_other_in_a_circle():
+    doors = {module_of(path) for path in SOURCES if path.name == "__init__.py"}
+    arrows = {module_of(p): {m for m, _ in ours(p) if m in MODULES and m not in doors} for p in SOURCES}
+    done: set[str] = set()
+
+    def visit(module: str, way: tuple[str, ...]) -> None:
+        assert module not in way, f"circle: {' -> '.join((*way[way.index(module) :], module))}"
+        if module not in done:
+            for below in sorted(arrows.get(module, ())):
+                visit(below, (*way, module))
+            done.add(module)
+
+    for module in sorted(arrows):
+        visit(module, ())
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if p.parent.name == "kernels"], ids=name_of)
-def test_kernels_are_made_by_our_decorators_alone(path):
-    if path.name == "_jit.py":
-        return
-    text = path.read_text()
-    assert "numba.njit" not in text
-    assert "@njit" not in text
-    assert "parallel=True" not in text
-    for node in ast.parse(text).body:
-        assert not isinstance(node, ast.ClassDef), f"{name_of(path)}: kernels/ holds functions only"
+def test_libraries_stay_where_they_belong():
+    assert_none(
+        [
+            f"{name_of(path)} imports {module}"
+            for path in SOURCES
+            for module, _, _ in imports_of(path)
+            if module.split(".")[0] in CONFINED and not name_of(path).startswith(CONFINED[module.split(".")[0]])
+        ]
+    )
 
 
-def test_bare_room_names_cannot_be_imported():
-    for room in ROOMS:
+def test_folders_are_imported_as_stillwatch_alone():
+    assert_none([f"{name_of(p)} imports {m}" for p in SOURCES for m, _, _ in imports_of(p) if m.split(".")[0] in TOP])
+    for top in TOP:
         done = subprocess.run(
-            [sys.executable, "-c", f"import {room}"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", f"import {top}"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
         )
-        assert done.returncode != 0
-        assert f"import stillwatch.{room}" in done.stderr
+        assert done.returncode != 0, f"import {top} works: a second copy of every class"
+        assert "import stillwatch" in done.stderr
 
 
-def test_folders_are_flat():
-    for room in ROOMS:
-        nested = [p for p in (ROOT / room).iterdir() if p.is_dir() and p.name != "__pycache__"]
-        assert not nested, f"{room}/ has folders: {nested}"
+def test_tools_load_heavy_libraries_only_when_asked():
+    assert_none(
+        [
+            f"{name_of(path)} imports {module} at the top"
+            for path in SOURCES
+            if name_of(path).startswith("tools/")
+            for module, _, is_inside in imports_of(path)
+            if not is_inside and module.split(".")[0] in HEAVY
+        ]
+    )
+
+
+def reads_of_a_clock(tree: ast.AST) -> Iterator[str]:
+    """Yield what a file reads of the machine's clocks: time.x, `from time import x`, datetime.now and its kin."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "time":
+            yield f"{node.lineno} from time import {', '.join(alias.name for alias in node.names)}"
+        elif isinstance(node, ast.Attribute) and node.attr in CLOCKS:
+            root = ast.unparse(node.value)
+            if root in ("time", "datetime", "date", "datetime.datetime", "datetime.date"):
+                yield f"{node.lineno} {root}.{node.attr}"
+
+
+def test_only_the_clock_reads_the_time():
+    assert_none(
+        [
+            f"{name_of(path)}:{read}: take a Clock"
+            for path in SOURCES
+            if name_of(path) != "agent/base/clock.py" and not name_of(path).startswith("tools/")
+            for read in reads_of_a_clock(TREES[path])
+        ]
+    )
+
+
+def test_the_rule_about_clocks_sees_every_way_to_read_one():
+    for text in (
+        "import time\ntime.time()",
+        "from time import monotonic\nmonotonic()",
+        "from datetime import datetime\ndatetime.now()",
+        "import datetime\ndatetime.datetime.utcnow()",
+        "from datetime import date\ndate.today()",
+        "import time\ntime.sleep(1)",
+    ):
+        assert list(reads_of_a_clock(ast.parse(text))), text
+    for text in ("clock.monotonic_ns()", "from datetime import timedelta\ntimedelta(seconds=1)", "frame.time"):
+        assert not list(reads_of_a_clock(ast.parse(text))), text
+
+
+def test_no_file_is_longer_than_a_reader_can_hold():
+    lengths = {path: len(path.read_text().splitlines()) for path in SOURCES + TESTS}
+    assert_none([f"{name_of(path)} has {n} lines" for path, n in lengths.items() if n > MAX_FILE_LINES])
+
+
+def test_no_folder_holds_more_than_a_reader_can_see():
+    folders = {path.parent for path in SOURCES if name_of(path.parent) != "kernels"}  # flat: one cache, one coverage
+    counts = {folder: len(list(folder.glob("*.py"))) for folder in folders}
+    assert_none([f"{name_of(folder)} has {n} files" for folder, n in counts.items() if n > MAX_FOLDER_FILES])
+
+
+def test_no_function_is_longer_than_a_screen():
+    assert_none(
+        [
+            f"{name_of(path)}:{node.lineno} {node.name} has {node.end_lineno - node.lineno + 1} lines"
+            for path in SOURCES
+            for node in ast.walk(TREES[path])
+            if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
+        ]
+    )
+
+
+def test_every_module_says_what_it_is_and_who_calls_it():
+    assert_none(
+        [
+            f"{name_of(path)} has no header"
+            for path in SOURCES
+            if path.name not in ("__init__.py", "agent/base/version.py")
+            and len((ast.get_docstring(TREES[path]) or "").splitlines()) < 2
+        ]
+    )
+
+
+def test_a_header_names_only_files_that_exist():
+    breaches = []
+    for path in SOURCES:
+        for named in re.findall(r"(?<![\w./-])([\w/]+\.(?:py|md))\b", ast.get_docstring(TREES[path]) or ""):
+            near = (ROOT, ROOT / "agent", path.parent, path.parent.parent, ROOT / "tests", ROOT / "tools")
+            if not any((place / named).exists() for place in near):
+                breaches.append(f"{name_of(path)} speaks of {named}")
+    assert_none(breaches)
+
+
+def test_kernels_are_made_by_our_decorators_alone():
+    breaches = []
+    for path in SOURCES:
+        if path.parent.name != "kernels" or path.name == "_jit.py":
+            continue
+        text = path.read_text()
+        breaches += [f"{name_of(path)}: {word}" for word in ("numba.njit", "@njit", "parallel=True") if word in text]
+        breaches += [f"{name_of(path)}: class {n.name}" for n in TREES[path].body if isinstance(n, ast.ClassDef)]
+    assert_none(breaches)
 
 
 def test_the_run_command_loads_no_plots_and_no_experiments():
@@ -135,3 +333,9 @@ def test_the_run_command_loads_no_plots_and_no_experiments():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_package_alone_is_light():
+    code = "import sys, stillwatch; print(stillwatch.__version__, {'numba', 'cv2', 'av', 'zmq'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split(None, 1)[1].strip() == "set()"

@@ -39,9 +39,9 @@ def wheel(tmp_path_factory):
 def test_the_wheel_holds_the_tree_and_nothing_else(wheel):
     held = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
     wanted = {
-        f"stillwatch/{path.relative_to(ROOT)}"
+        f"stillwatch/{path.relative_to(ROOT)}".replace("stillwatch/agent/", "stillwatch/")
         for room in ROOMS
-        for path in (ROOT / room).iterdir()
+        for path in (ROOT / room).rglob("*")
         if path.suffix in {".py", ".toml", ".swenc"}
     }
     assert held == wanted
@@ -51,9 +51,18 @@ def test_the_wheel_runs_in_a_fresh_venv_outside_the_checkout(wheel, tmp_path):
     run(sys.executable, "-m", "venv", str(tmp_path / "venv"), cwd=tmp_path)
     bin_dir = tmp_path / "venv" / "bin"
     run(str(bin_dir / "python"), "-m", "pip", "install", "--quiet", str(wheel), cwd=tmp_path)
-    run(str(bin_dir / "stillwatch"), "run", "--source", "synthetic:transect?n_frames=60", "--out", "out",
-        "--set", "publish.endpoint=", cwd=tmp_path)  # fmt: skip
+    run(
+        str(bin_dir / "stillwatch"),
+        "run",
+        "--source",
+        "synthetic:transect?n_frames=60",
+        "--out",
+        "out",
+        "--set",
+        "publish.endpoint=",
+        cwd=tmp_path,
+    )
     summary = json.loads(pathlib.Path(tmp_path / "out" / "summary.json").read_text())
     assert summary["frames"] == 60
-    where = run(str(bin_dir / "python"), "-c", "import stillwatch.agent as a; print(a.__file__)", cwd=tmp_path)
+    where = run(str(bin_dir / "python"), "-c", "import stillwatch; print(stillwatch.__file__)", cwd=tmp_path)
     assert str(tmp_path / "venv") in where

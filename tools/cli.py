@@ -8,50 +8,60 @@ import importlib
 import signal
 import sys
 
-from stillwatch.agent.errors import AgentError, ConfigError
-from stillwatch.agent.secrets import scrub
-from stillwatch.agent.version import __version__
-from stillwatch.transport.errors import TransportError
+from stillwatch.base import AgentError, ConfigError, __version__, scrub
+from stillwatch.transport.wire import TransportError
 
 # command -> (module of stillwatch.tools, help). A command of two words is a group and its member.
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "watch a source: learn, score, alert, publish"),
     "ground": ("ground", "receive an agent's alerts and summaries, keep them, print alerts"),
     "ground-thin": ("ground_thin", "receive an agent's 32-byte frames from a modem, acknowledge, keep, print"),
-    "report": ("report", "write one self-contained HTML report of a run, ground or recording folder"),
+    "report": ("report.command", "write one self-contained HTML report of a run, ground or recording folder"),
     "demo": ("demo", "run the agent on its embedded scene with a ground station beside it"),
     "record": ("record", "run on a source and record frames and decisions, for replay"),
-    "replay": ("replay", "run a recording through the same pipeline again, and compare"),
-    "compare": ("compare", "say how two runs differ: events, scores, models"),
-    "inspect": ("inspect", "show what a checkpoint, recording or run folder holds"),
-    "recover": ("recover", "save what is whole of a damaged recording, and say what was lost"),
-    "export": ("export_mcap", "write a recording as MCAP, for Foxglove and others"),
-    "import": ("import_frames", "make a recording of an MCAP file or an image folder with time stamps"),
+    "replay": ("recordings.replay", "run a recording through the same pipeline again, and compare"),
+    "compare": ("report.compare", "say how two runs differ: events, scores, models"),
+    "inspect": ("recordings.inspect", "show what a checkpoint, recording or run folder holds"),
+    "recover": ("recordings.recover", "save what is whole of a damaged recording, and say what was lost"),
+    "export": ("recordings.export_mcap", "write a recording as MCAP, for Foxglove and others"),
+    "import": ("recordings.import_frames", "make a recording of an MCAP file or an image folder with time stamps"),
     "control": ("control", "send one command to a running agent"),
     "keygen": ("keygen", "make a key pair for an agent or a ground station"),
     "linksim": ("linksim", "simulate a thin link between two UDP ports: loss, delay, outages, limits"),
-    "fit-encoder": ("fit_encoder", "fit a frozen encoder on sources, for use on other cameras"),
-    "check-config": ("check_config", "list every fault of a config, then its memory by stage"),
+    "fit-encoder": ("encoders.fit", "fit a frozen encoder on sources, for use on other cameras"),
+    "check-config": ("checks.check_config", "list every fault of a config, then its memory by stage"),
     "warm-up": ("warm_up", "compile every kernel into the cache, in a process that ends"),
-    "faults": ("faults", "run every odd, damaged and hostile input through the source code, in processes of their own"),
-    "thin-page": ("thin_page", "write the page for people who build the other end of a thin link"),
-    "wire-page": ("wire_page", "write the page for people who build a ground station in another language"),
-    "evaluate novelty": ("evaluate", "score a clip or a folder of clips against ground truth, beside baselines"),
-    "bench features": ("bench_features", "dense SIFT and HOG against OpenCV's"),
-    "bench mixture": ("bench_mixture", "rows a second learnt and scored, against scikit-learn's"),
-    "bench transport": ("bench_transport", "messages a second, latency, bytes an hour by link"),
-    "bench pipeline": ("bench_pipeline", "frames a second, latency by stage, memory and its slope"),
-    "experiment mixture-synthetic": ("experiment_mixture", "50 dimensions, 20 components, both orders"),
-    "experiment mixture-digits": ("experiment_mixture_digits", "table 2.2's design on scikit-learn's digits"),
-    "experiment mixture-mnist": ("experiment_mixture", "MNIST in one pass, recognition by labelled components"),
-    "experiment mixture-patches": ("experiment_mixture", "330,000 patches of real pictures"),
-    "experiment exemplars-synthetic": ("experiment_exemplars", "digits20 and synth50 against peers, both orders"),
-    "experiment exemplars-mnist": ("experiment_exemplars", "100 exemplars of MNIST against peers"),
-    "experiment exemplars-scale": ("experiment_exemplars", "1.5 million vectors that nobody holds"),
-    "experiment exemplars-gp": ("experiment_exemplars", "Gaussian-process active sets on KIN40K"),
-    "experiment exemplars-frames": ("experiment_exemplars", "do few frames cover what happened in the clips?"),
-    "experiment encoders": ("experiment_encoders", "encoders fitted on one scene and used on another"),
-    "experiment novelty-digits": ("experiment_novelty", "unseen classes and midpoints, by density"),
+    "faults": (
+        "checks.faults",
+        "run every odd, damaged and hostile input through the source code, in processes of their own",
+    ),
+    "thin-page": ("pages.thin", "write the page for people who build the other end of a thin link"),
+    "wire-page": ("pages.wire", "write the page for people who build a ground station in another language"),
+    "evaluate novelty": (
+        "evaluate.command",
+        "score a clip or a folder of clips against ground truth, beside baselines",
+    ),
+    "bench features": ("bench.features", "dense SIFT and HOG against OpenCV's"),
+    "bench mixture": ("bench.mixture", "rows a second learnt and scored, against scikit-learn's"),
+    "bench transport": ("bench.transport", "messages a second, latency, bytes an hour by link"),
+    "bench pipeline": ("bench.pipeline", "frames a second, latency by stage, memory and its slope"),
+    "experiment mixture-synthetic": ("experiments.mixture.command", "50 dimensions, 20 components, both orders"),
+    "experiment mixture-digits": ("experiments.mixture.digits", "table 2.2's design on scikit-learn's digits"),
+    "experiment mixture-mnist": (
+        "experiments.mixture.command",
+        "MNIST in one pass, recognition by labelled components",
+    ),
+    "experiment mixture-patches": ("experiments.mixture.command", "330,000 patches of real pictures"),
+    "experiment exemplars-synthetic": (
+        "experiments.exemplars.command",
+        "digits20 and synth50 against peers, both orders",
+    ),
+    "experiment exemplars-mnist": ("experiments.exemplars.command", "100 exemplars of MNIST against peers"),
+    "experiment exemplars-scale": ("experiments.exemplars.command", "1.5 million vectors that nobody holds"),
+    "experiment exemplars-gp": ("experiments.exemplars.command", "Gaussian-process active sets on KIN40K"),
+    "experiment exemplars-frames": ("experiments.exemplars.command", "do few frames cover what happened in the clips?"),
+    "experiment encoders": ("experiments.encoders", "encoders fitted on one scene and used on another"),
+    "experiment novelty-digits": ("experiments.novelty", "unseen classes and midpoints, by density"),
 }
 
 GROUPS = {

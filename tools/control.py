@@ -7,10 +7,8 @@ import argparse
 import json
 import pathlib
 
-from stillwatch.agent.clock import RealClock
-from stillwatch.agent.errors import UsageError
-from stillwatch.transport.control import COMMANDS, ControlClient
-from stillwatch.transport.security import load_client_keys
+from stillwatch.base import RealClock, UsageError
+from stillwatch.transport.live import COMMANDS, ControlClient, load_client_keys
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,12 +11,11 @@ import sys
 import tempfile
 import threading
 
-from stillwatch.agent.app import RunOptions, run_agent
-from stillwatch.agent.config_reader import load_config
-from stillwatch.tools.progress import ProgressLine
+from stillwatch.process import RunOptions, run_agent
+from stillwatch.settings import load_config
 from stillwatch.tools.report import write_report
 from stillwatch.tools.run import default_folder, set_up_logging
-from stillwatch.tools.signals import stop_on_signals
+from stillwatch.tools.shared import ProgressLine, stop_on_signals
 
 GROUND_ENDS_WITHIN_S = 10.0
 
@@ -32,9 +31,10 @@ def main(args: argparse.Namespace) -> int:
     line = ProgressLine(enabled=sys.stderr.isatty())
     with tempfile.TemporaryDirectory(prefix="stillwatch-") as folder:
         endpoint = f"ipc://{folder}/live"
-        config = load_config(None, [
-            f'source.uri="synthetic:transect?seed={args.seed}"', f'publish.endpoint="{endpoint}"', "publish.control=",
-        ])  # fmt: skip
+        config = load_config(
+            None,
+            [f'source.uri="synthetic:transect?seed={args.seed}"', f'publish.endpoint="{endpoint}"', "publish.control="],
+        )
         line.say("The agent watches a synthetic seafloor transect; the ground station, a second process, says what")
         line.say("reaches it. Nothing was learnt beforehand.\n")
         ground = _start_ground(endpoint, out / "ground")
@@ -49,8 +49,10 @@ def main(args: argparse.Namespace) -> int:
             _end(ground)
             teller.join(timeout=5.0)
     sent = sum(path.stat().st_size for path in (out / "ground").glob("*.swlog"))
-    line.say(f"\n{result.summary['frames']} frames, {result.summary['alerts']} alerts; "
-             f"the ground station kept {sent / 1000:,.0f} kB of what it heard.")  # fmt: skip
+    line.say(
+        f"\n{result.summary['frames']} frames, {result.summary['alerts']} alerts; "
+        f"the ground station kept {sent / 1000:,.0f} kB of what it heard."
+    )
     for name in ("agent", "ground"):
         line.say(f"report of the {name}: {write_report(out / name)}")
     return result.exit_code

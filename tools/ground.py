@@ -11,15 +11,11 @@ import threading
 from collections import Counter
 from typing import Any
 
-from stillwatch.agent.clock import RealClock
-from stillwatch.agent.errors import UsageError
-from stillwatch.agent.version import __version__
-from stillwatch.tools.signals import stop_on_signals
-from stillwatch.transport.messages import Alert, LogNotice, Message, SourceChange, Summary
-from stillwatch.transport.run_folder import RunFolder
-from stillwatch.transport.security import ClientKeys, load_client_keys
-from stillwatch.transport.subscriber import Received, Subscriber
-from stillwatch.transport.tracking import Gap
+from stillwatch.base import RealClock, UsageError, __version__
+from stillwatch.tools.shared import stop_on_signals
+from stillwatch.transport.disk import RunFolder
+from stillwatch.transport.live import ClientKeys, Gap, Received, Subscriber, load_client_keys
+from stillwatch.transport.wire import Alert, LogNotice, Message, SourceChange, Summary
 
 SILENCE_TOLD_S = 10.0
 
@@ -87,8 +83,13 @@ class GroundStation:
             _tell(f"gap: {got.count} {got.kind} message(s) did not arrive ({got.first} to {got.last})")
             return
         if not self.received and self._folder is not None:
-            info = {"agent": got.message.agent, "run": got.message.run, "endpoint": self._endpoint, "role": "ground",
-                    "versions": {"stillwatch": __version__}}  # fmt: skip
+            info = {
+                "agent": got.message.agent,
+                "run": got.message.run,
+                "endpoint": self._endpoint,
+                "role": "ground",
+                "versions": {"stillwatch": __version__},
+            }
             self._folder.write_config("", "", **info)
         self.received[got.kind] += 1
         self.bytes[got.kind] += len(got.payload)
@@ -110,11 +111,18 @@ class GroundStation:
     def _finish(self) -> None:
         lost = self._subscriber.gaps
         if self._folder is not None:
-            self._folder.finish({
-                "role": "ground", "received": dict(self.received), "bytes": dict(self.bytes), "gaps": lost,
-                "refused": self._subscriber.refused, "resyncs": self._subscriber.resyncs,
-                "reconnects": self._subscriber.reconnects, "alerts": self.alerts,
-            })  # fmt: skip
+            self._folder.finish(
+                {
+                    "role": "ground",
+                    "received": dict(self.received),
+                    "bytes": dict(self.bytes),
+                    "gaps": lost,
+                    "refused": self._subscriber.refused,
+                    "resyncs": self._subscriber.resyncs,
+                    "reconnects": self._subscriber.reconnects,
+                    "alerts": self.alerts,
+                }
+            )
         gaps = f", {sum(lost.values())} lost" if lost else ", no gap"
         _tell(f"ground: {sum(self.received.values())} messages, {sum(self.bytes.values()):,} bytes{gaps}")
 

@@ -18,26 +18,33 @@ import time
 import cv2
 import numpy as np
 
-from stillwatch.agent.clock import RealClock
-from stillwatch.agent.errors import UsageError
-from stillwatch.tools.signals import stop_on_signals
-from stillwatch.transport.errors import DecodeError, LinkError, SecurityError
-from stillwatch.transport.mirror_ground import ModelMirror
-from stillwatch.transport.presets import PRESETS, find_preset
-from stillwatch.transport.receiver_log import ReceiverLog
-from stillwatch.transport.thin import MODEL_CHANNELS, ComponentPart, ThinAlert, ThinCodec, ThinHeartbeat
-from stillwatch.transport.thin_component import decode_component
-from stillwatch.transport.thin_link import (
+from stillwatch.base import RealClock, UsageError
+from stillwatch.tools.shared import stop_on_signals
+from stillwatch.transport.mirror import ModelMirror
+from stillwatch.transport.thin import (
+    HEADER_BYTES,
+    MODEL_CHANNELS,
+    PRESETS,
     AlertArrived,
     Arrival,
     ComponentArrived,
+    ComponentPart,
     HeartbeatArrived,
     PacketArrived,
+    ReceiverLog,
+    ThinAlert,
+    ThinCodec,
+    ThinHeartbeat,
+    ThinPort,
     ThinReceiver,
     ThumbnailArrived,
+    decode_component,
+    decode_thumbnail,
+    find_preset,
+    parse_endpoint,
+    read_link_key,
 )
-from stillwatch.transport.thin_port import ThinPort, parse_endpoint, read_link_key
-from stillwatch.transport.thumbnails import HEADER_BYTES, decode_thumbnail
+from stillwatch.transport.wire import DecodeError, LinkError, SecurityError
 
 _MODELS_EVERY_S = 10.0
 _WAIT_S = 0.2
@@ -159,9 +166,12 @@ class ThinStation:
         except DecodeError:
             return  # without stage 0 the others say nothing
         fields = {
-            "component": part.component, "stages": len(stages), "count": found.count,
-            "mean": found.mean.tolist(), "std": found.std.tolist(),
-        }  # fmt: skip
+            "component": part.component,
+            "stages": len(stages),
+            "count": found.count,
+            "mean": found.mean.tolist(),
+            "std": found.std.tolist(),
+        }
         self._tell("component", f"component {part.component}: {found.count:.0f} samples, stage {part.stage}", fields)
 
     def _save_models(self) -> None:
@@ -186,8 +196,13 @@ class ThinStation:
 
 
 def _alert_line(agent: int, alert: ThinAlert) -> str:
-    parts = [_when(alert.wall_ns), f"agent {agent}", f"{alert.kind} {alert.life}", f"event {alert.event}",
-             f"severity {alert.severity}/7"]  # fmt: skip
+    parts = [
+        _when(alert.wall_ns),
+        f"agent {agent}",
+        f"{alert.kind} {alert.life}",
+        f"event {alert.event}",
+        f"severity {alert.severity}/7",
+    ]
     if math.isfinite(alert.rarity):
         parts.append(f"1 in {alert.rarity:.0f}")
     if alert.box is not None:

@@ -7,8 +7,8 @@ import argparse
 import pathlib
 import sys
 
-from stillwatch.transport.errors import SecurityError
-from stillwatch.transport.security import generate_keys, generate_link_key
+from stillwatch.transport.live import generate_keys, generate_link_key
+from stillwatch.transport.wire import SecurityError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,10 +11,9 @@ import signal
 import time
 from dataclasses import fields
 
-from stillwatch.agent.errors import UsageError
-from stillwatch.transport.errors import LinkError
-from stillwatch.transport.linksim import LinkModel, LinkSimulator
-from stillwatch.transport.thin_port import ThinPort, parse_endpoint
+from stillwatch.base import UsageError
+from stillwatch.transport.thin import LinkModel, LinkSimulator, ThinPort, parse_endpoint
+from stillwatch.transport.wire import LinkError
 
 _IDLE_S = 0.05
 _HELP = {

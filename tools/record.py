@@ -7,7 +7,7 @@ import argparse
 import pathlib
 import sys
 
-from stillwatch.agent.app import RunOptions
+from stillwatch.process import RunOptions
 from stillwatch.tools.run import config_from, run_watched, set_up_logging
 
 
@@ -16,8 +16,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="the recording's folder; an interrupted recording goes on")
     parser.add_argument("--config", metavar="CONFIG", help="TOML file (default: the defaults)")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override section.key=value")
-    parser.add_argument("--frames", choices=("packets", "jpeg", "lossless"), help="how frames are kept (default: "
-                        "storage.record_frames; sources without packets are kept lossless)")  # fmt: skip
+    parser.add_argument(
+        "--frames",
+        choices=("packets", "jpeg", "lossless"),
+        help="how frames are kept (default: storage.record_frames; sources without packets are kept lossless)",
+    )
     parser.add_argument("--fresh", action="store_true", help="start anew: ignore the folder's checkpoints")
     parser.add_argument("-v", "--verbose", action="store_true", help="more log lines on stderr")
 

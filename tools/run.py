@@ -1,6 +1,6 @@
 """Runs the agent on one source until it ends or is told to stop.
 
-The `run` command. It turns arguments into a Config and a result into words; agent/app.py does the work.
+The `run` command. It turns arguments into a Config and a result into words; agent/process/app.py does the work.
 """
 
 import argparse
@@ -9,12 +9,10 @@ import logging
 import pathlib
 import sys
 
-from stillwatch.agent.app import RunOptions, RunResult, run_agent
-from stillwatch.agent.config import Config
-from stillwatch.agent.config_reader import load_config
-from stillwatch.agent.secrets import hide_command_line, register_uri, scrub_handlers
-from stillwatch.tools.progress import ProgressLine
-from stillwatch.tools.signals import stop_on_signals
+from stillwatch.base import hide_command_line, register_uri, scrub_handlers
+from stillwatch.process import RunOptions, RunResult, run_agent
+from stillwatch.settings import Config, load_config
+from stillwatch.tools.shared import ProgressLine, stop_on_signals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,9 +67,10 @@ def config_from(args: argparse.Namespace) -> Config:
 def set_up_logging(verbose: bool) -> None:
     """Log to stderr, without secrets."""
     logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s",
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
-    )  # fmt: skip
+    )
     scrub_handlers()
 
 

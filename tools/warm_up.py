@@ -22,8 +22,10 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"kernels": len(kernels), "seconds": round(seconds, 3), "cache": _jit.CACHE_DIR}))
     elif _jit.CACHE_DIR is None:
-        print(f"{len(kernels)} kernels compiled in {seconds:.1f} s, but no cache folder can be written: set "
-              "STILLWATCH_CACHE_DIR, or every start will compile again")  # fmt: skip
+        print(
+            f"{len(kernels)} kernels compiled in {seconds:.1f} s, but no cache folder can be written: set "
+            "STILLWATCH_CACHE_DIR, or every start will compile again"
+        )
     else:
         print(f"{len(kernels)} kernels ready in {seconds:.1f} s, cached in {_jit.CACHE_DIR}")
     return 0

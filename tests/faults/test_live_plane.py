@@ -8,10 +8,10 @@ import time
 import pytest
 from live_agent import Agent
 
-from stillwatch.agent.clock import RealClock
-from stillwatch.transport.control import ControlClient
-from stillwatch.transport.errors import TransportError
-from stillwatch.transport.subscriber import Gap, Received, Subscriber
+from stillwatch.base.clock import RealClock
+from stillwatch.transport.live.control import ControlClient
+from stillwatch.transport.live.subscriber import Gap, Received, Subscriber
+from stillwatch.transport.wire.errors import TransportError
 
 pytestmark = [pytest.mark.usefixtures("tracked_zmq"), pytest.mark.slow]
 LATE_JOINER_S = 1.0

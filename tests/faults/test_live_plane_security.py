@@ -7,11 +7,11 @@ import pytest
 import zmq
 from live_agent import Agent
 
-from stillwatch.agent.clock import RealClock
-from stillwatch.transport.control import ControlServer
-from stillwatch.transport.errors import SecurityError
-from stillwatch.transport.publisher import Publisher
-from stillwatch.transport.security import generate_keys, load_client_keys, load_server_keys
+from stillwatch.base.clock import RealClock
+from stillwatch.transport.live.control import ControlServer
+from stillwatch.transport.live.publisher import Publisher
+from stillwatch.transport.live.security import generate_keys, load_client_keys, load_server_keys
+from stillwatch.transport.wire.errors import SecurityError
 
 pytestmark = [pytest.mark.usefixtures("tracked_zmq"), pytest.mark.slow]
 

@@ -8,12 +8,12 @@ import textwrap
 
 import pytest
 
-from stillwatch.agent.clock import VirtualClock
-from stillwatch.transport.errors import LogError
-from stillwatch.transport.outbox import Outbox
-from stillwatch.transport.presets import PRESETS
-from stillwatch.transport.thin import ThinAlert, ThinCodec
-from stillwatch.transport.thin_link import ThinSender
+from stillwatch.base.clock import VirtualClock
+from stillwatch.transport.thin.codec import ThinAlert, ThinCodec
+from stillwatch.transport.thin.link import ThinSender
+from stillwatch.transport.thin.outbox import Outbox
+from stillwatch.transport.thin.presets import PRESETS
+from stillwatch.transport.wire.errors import LogError
 
 WALL_NS = 1_795_824_000_000_000_000
 
@@ -96,9 +96,9 @@ def test_a_disk_that_ends_in_the_middle_of_a_record_leaves_the_log_whole(tmp_pat
     program = textwrap.dedent(
         """
         import resource, signal, sys
-        from stillwatch.agent.clock import VirtualClock
-        from stillwatch.transport.errors import LogError
-        from stillwatch.transport.outbox import Outbox
+        from stillwatch.base.clock import VirtualClock
+        from stillwatch.transport.wire.errors import LogError
+        from stillwatch.transport.thin.outbox import Outbox
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         clock = VirtualClock(0, 1_795_824_000_000_000_000)
         for limit in range(400, 520, 3):

@@ -23,10 +23,10 @@ from power_processes import (
 )
 from recordings import make_video
 
-from stillwatch.agent import checkpoint
-from stillwatch.transport.record_format import KIND_GAP
-from stillwatch.transport.record_log import read_records
-from stillwatch.transport.run_folder import open_run
+from stillwatch.restart import checkpoint
+from stillwatch.transport.disk.record_format import KIND_GAP
+from stillwatch.transport.disk.record_log import read_records
+from stillwatch.transport.disk.run_folder import open_run
 
 pytestmark = pytest.mark.slow
 
@@ -135,9 +135,12 @@ def test_a_disk_that_is_read_only_at_the_start_is_used_once_it_is_not(video, tmp
     with small_disk(tmp_path / "disk", options="ro") as disk:
         bad = disk / "rec"
         lines, during = _run_with_bad_disk(
-            video, tmp_path / "run", bad, lambda: None,
+            video,
+            tmp_path / "run",
+            bad,
+            lambda: None,
             lambda: subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True),
-        )  # fmt: skip
+        )
         assert during > 20
         assert sum("Read-only file system" in line and "recording" in line for line in lines) == 1, lines
         assert frame_records(bad)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from stillwatch.transport.run_folder import open_run
+from stillwatch.transport.disk.run_folder import open_run
 
 pytestmark = pytest.mark.slow
 
@@ -72,8 +72,18 @@ def test_what_the_ground_hears_is_what_the_run_folder_holds(tmp_path, started):
     endpoint = f"ipc://{tmp_path}/live"
     ground = started("ground", endpoint, "--out", tmp_path / "ground", "--until-end")
     assert "listening" in ground.stderr.readline()
-    run = finished("run", "--source", SMALL.format(n=n_frames), *FAST, "--out", tmp_path / "run",
-                   "--set", f'publish.endpoint="{endpoint}"', "--set", "publish.control=")  # fmt: skip
+    run = finished(
+        "run",
+        "--source",
+        SMALL.format(n=n_frames),
+        *FAST,
+        "--out",
+        tmp_path / "run",
+        "--set",
+        f'publish.endpoint="{endpoint}"',
+        "--set",
+        "publish.control=",
+    )
     assert run.returncode == 0, run.stderr
     assert ground.wait(20) == 0
     folders = {name: open_run(tmp_path / name) for name in ("run", "ground")}
@@ -102,17 +112,27 @@ def test_a_dead_camera_does_not_delay_the_end(tmp_path, started):
         assert time.monotonic() - asked < 5.0
     assert run.returncode == 0
     assert "Traceback" not in err
-    everything = out + err + "".join(
-        path.read_text(errors="replace") for path in (tmp_path / "run").rglob("*") if path.is_file()
-    )  # fmt: skip
+    everything = (
+        out
+        + err
+        + "".join(path.read_text(errors="replace") for path in (tmp_path / "run").rglob("*") if path.is_file())
+    )
     assert "s3cret-word" not in everything
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["frames"] == 0
 
 
 def test_a_running_agent_answers_commands_from_another_process(tmp_path, started):
     endpoint = f"ipc://{tmp_path}/live"
-    run = started("run", "--source", f"{SMALL.format(n=100_000)}", *FAST, "--out", tmp_path / "run",
-                  "--set", f'publish.endpoint="{endpoint}"')  # fmt: skip
+    run = started(
+        "run",
+        "--source",
+        f"{SMALL.format(n=100_000)}",
+        *FAST,
+        "--out",
+        tmp_path / "run",
+        "--set",
+        f'publish.endpoint="{endpoint}"',
+    )
     control = f"{endpoint}.control"
     status = finished("control", control, "status", "--deadline", 60)
     assert status.returncode == 0, status.stderr
@@ -131,8 +151,16 @@ def test_an_endpoint_in_use_is_one_clear_line(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = finished("run", "--source", SMALL.format(n=10), *FAST, "--out", tmp_path / "run",
-                        "--set", f"publish.endpoint=tcp://127.0.0.1:{port}")  # fmt: skip
+        done = finished(
+            "run",
+            "--source",
+            SMALL.format(n=10),
+            *FAST,
+            "--out",
+            tmp_path / "run",
+            "--set",
+            f"publish.endpoint=tcp://127.0.0.1:{port}",
+        )
     assert done.returncode == 4
     assert str(port) in done.stderr
     assert "Traceback" not in done.stderr

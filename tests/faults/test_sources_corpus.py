@@ -3,9 +3,9 @@
 import pytest
 from data_location import data_dir
 
-from stillwatch.tools import faults
-from stillwatch.tools.faults_corpus import Case, make_corpus
-from stillwatch.tools.faults_stress import stress_cases
+from stillwatch.tools.checks import faults
+from stillwatch.tools.checks.corpus import Case, make_corpus
+from stillwatch.tools.checks.stress import stress_cases
 
 pytestmark = pytest.mark.slow
 

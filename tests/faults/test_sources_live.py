@@ -16,13 +16,13 @@ import pytest
 from capture_sources import wait_until
 from rtsp_server import RtspServer, encode_h264
 
-from stillwatch.agent.capture import Capture
-from stillwatch.agent.clock import RealClock
-from stillwatch.agent.config import SourceConfig
-from stillwatch.agent.errors import SourceError
-from stillwatch.agent.source import open_source
-from stillwatch.agent.source_state import SourceState
-from stillwatch.tools.faults_corpus import clip, picture
+from stillwatch.base.clock import RealClock
+from stillwatch.base.errors import SourceError
+from stillwatch.base.source_state import SourceState
+from stillwatch.settings.config import SourceConfig
+from stillwatch.sources.capture import Capture
+from stillwatch.sources.registry import open_source
+from stillwatch.tools.checks.corpus import clip, picture
 
 QUICK = {"stall_timeout_s": 1.0, "open_timeout_s": 10.0, "reconnect_cap_s": 1.0}
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from stillwatch.tools.faults_corpus import clip, encode
+from stillwatch.tools.checks.corpus import clip, encode
 
 pytestmark = pytest.mark.slow
 
@@ -17,8 +17,9 @@ COMMAND = [sys.executable, "-m", "stillwatch.tools.cli", "run", "--set", "publis
 
 
 def run(tmp_path, source):
-    return subprocess.run([*COMMAND, str(source), "--out", str(tmp_path / "out")], capture_output=True, text=True,
-                          timeout=120)  # fmt: skip
+    return subprocess.run(
+        [*COMMAND, str(source), "--out", str(tmp_path / "out")], capture_output=True, text=True, timeout=120
+    )
 
 
 def patience():

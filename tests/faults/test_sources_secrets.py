@@ -11,11 +11,11 @@ import time
 import pytest
 from rtsp_server import RtspServer, encode_h264
 
-from stillwatch.agent.capture import Capture
-from stillwatch.agent.clock import RealClock
-from stillwatch.agent.config import SourceConfig
-from stillwatch.agent.source import open_source
-from stillwatch.tools.faults_corpus import clip
+from stillwatch.base.clock import RealClock
+from stillwatch.settings.config import SourceConfig
+from stillwatch.sources.capture import Capture
+from stillwatch.sources.registry import open_source
+from stillwatch.tools.checks.corpus import clip
 
 TOKEN = "Zx9!planted/7Q"
 IN_URI = "Zx9%21planted%2F7Q"

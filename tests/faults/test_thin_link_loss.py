@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from thin_world import BAD_LINK, World, make_model
 
-from stillwatch.transport.linksim import LinkModel
-from stillwatch.transport.mirror import ModelEncoder
-from stillwatch.transport.mirror_ground import ModelMirror
-from stillwatch.transport.mirror_model import posterior_gaussians, summary_of
-from stillwatch.transport.mirror_values import divergence
-from stillwatch.transport.presets import PRESETS
-from stillwatch.transport.receiver_log import ReceiverLog, read_received
-from stillwatch.transport.thin import ThinAlert
-from stillwatch.transport.thin_link import AlertArrived, PacketArrived, ThinReceiver, ThumbnailArrived
-from stillwatch.transport.thumbnails import encode_thumbnail
+from stillwatch.transport.mirror.ground import ModelMirror
+from stillwatch.transport.mirror.model import posterior_gaussians, summary_of
+from stillwatch.transport.mirror.values import divergence
+from stillwatch.transport.mirror.vehicle import ModelEncoder
+from stillwatch.transport.thin.codec import ThinAlert
+from stillwatch.transport.thin.link import AlertArrived, PacketArrived, ThinReceiver, ThumbnailArrived
+from stillwatch.transport.thin.linksim import LinkModel
+from stillwatch.transport.thin.presets import PRESETS
+from stillwatch.transport.thin.receiver_log import ReceiverLog, read_received
+from stillwatch.transport.thin.thumbnails import encode_thumbnail
 
 ACOUSTIC = ["micromodem-0", "micromodem-1", "micromodem-3", "micromodem-5"]
 

@@ -11,11 +11,11 @@ from fuzz_cases import mutated, payloads
 from mirror_models import model_message
 from wire_examples import examples
 
-from stillwatch.transport.codec import decode, decode_struct, encode, encode_struct
-from stillwatch.transport.control import MAX_REQUEST_BYTES, Request
-from stillwatch.transport.errors import DecodeError
-from stillwatch.transport.mirror import ModelEncoder
-from stillwatch.transport.mirror_ground import ModelMirror
+from stillwatch.transport.live.control import MAX_REQUEST_BYTES, Request
+from stillwatch.transport.mirror.ground import ModelMirror
+from stillwatch.transport.mirror.vehicle import ModelEncoder
+from stillwatch.transport.wire.codec import decode, decode_struct, encode, encode_struct
+from stillwatch.transport.wire.errors import DecodeError
 
 COUNT = int(os.environ.get("STILLWATCH_FUZZ", "12000"))
 ROOT = pathlib.Path(__file__).resolve().parents[2]

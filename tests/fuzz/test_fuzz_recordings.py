@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from recordings import make_video, record, storage_config
 
-from stillwatch.agent import checkpoint
-from stillwatch.agent.config import SourceConfig
-from stillwatch.agent.errors import SnapshotError, SourceError
-from stillwatch.agent.source_recording import RecordingSource
-from stillwatch.transport import recording as r
-from stillwatch.transport.errors import DecodeError, LogError
-from stillwatch.transport.record_format import FILE_MAGIC, Record, encode_header, log_files, read_file
-from stillwatch.transport.record_salvage import salvage
+from stillwatch.base.errors import SnapshotError, SourceError
+from stillwatch.restart import checkpoint
+from stillwatch.settings.config import SourceConfig
+from stillwatch.sources.recording import RecordingSource
+from stillwatch.transport.disk import recording as r
+from stillwatch.transport.disk.record_format import FILE_MAGIC, Record, encode_header, log_files, read_file
+from stillwatch.transport.disk.record_salvage import salvage
+from stillwatch.transport.wire.errors import DecodeError, LogError
 
 
 @pytest.fixture(scope="module")

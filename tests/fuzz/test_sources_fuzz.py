@@ -9,13 +9,13 @@ from capture_sources import frame_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stillwatch.agent.clock import RealClock
-from stillwatch.agent.config import GateConfig, SourceConfig
-from stillwatch.agent.errors import AgentError
-from stillwatch.agent.gate import Gate
-from stillwatch.agent.source import open_source
-from stillwatch.tools import faults
-from stillwatch.tools.faults_corpus import Case, clip, encode, picture
+from stillwatch.base.clock import RealClock
+from stillwatch.base.errors import AgentError
+from stillwatch.gate.gate import Gate
+from stillwatch.settings.config import GateConfig, SourceConfig
+from stillwatch.sources.registry import open_source
+from stillwatch.tools.checks import faults
+from stillwatch.tools.checks.corpus import Case, clip, encode, picture
 
 CONTAINERS = {"a.mp4": "libx264", "a.mkv": "libx264", "a.ts": "mpeg2video", "a.avi": "mjpeg", "a.webm": "libvpx-vp9"}
 IMAGES = (".png", ".jpg", ".tiff", ".bmp", ".webp", ".gif", ".jp2")
@@ -88,10 +88,12 @@ def test_the_gate_survives_any_picture_at_any_time(height, width, kinds, step_ns
     judge = Gate(GateConfig(), height=height, width=width)
     rng = np.random.default_rng(0)
     made = {
-        "noise": lambda: rng.integers(0, 256, (height, width, 3)), "flat": lambda: np.full((height, width, 3), 90),
-        "black": lambda: np.zeros((height, width, 3)), "white": lambda: np.full((height, width, 3), 255),
+        "noise": lambda: rng.integers(0, 256, (height, width, 3)),
+        "flat": lambda: np.full((height, width, 3), 90),
+        "black": lambda: np.zeros((height, width, 3)),
+        "white": lambda: np.full((height, width, 3), 255),
         "half": lambda: np.where(np.arange(width)[None, :, None] < width // 2, 0, 255) * np.ones((height, 1, 3)),
-    }  # fmt: skip
+    }
     verdicts = [judge.judge(frame_of(made[kind]().astype(np.uint8), i * step_ns / 1e9)) for i, kind in enumerate(kinds)]
     counts = judge.counters()
     assert sum(verdict.accepted for verdict in verdicts) == counts["accepted"]

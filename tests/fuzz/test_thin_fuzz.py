@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 
-from stillwatch.agent.clock import VirtualClock
-from stillwatch.transport.errors import DecodeError
-from stillwatch.transport.presets import PRESETS
-from stillwatch.transport.receiver_log import ReceiverLog, read_received
-from stillwatch.transport.thin import (
+from stillwatch.base.clock import VirtualClock
+from stillwatch.transport.thin.codec import (
     AlertAck,
     ComponentPart,
     Fragment,
@@ -18,8 +15,11 @@ from stillwatch.transport.thin import (
     ThinHeartbeat,
     encode_record,
 )
-from stillwatch.transport.thin_component import decode_component
-from stillwatch.transport.thin_link import ThinReceiver
+from stillwatch.transport.thin.component import decode_component
+from stillwatch.transport.thin.link import ThinReceiver
+from stillwatch.transport.thin.presets import PRESETS
+from stillwatch.transport.thin.receiver_log import ReceiverLog, read_received
+from stillwatch.transport.wire.errors import DecodeError
 
 CODEC = ThinCodec(1)
 PRESET = PRESETS["micromodem-3"]

@@ -51,7 +51,7 @@ def check(path: str) -> int:
 
 
 def compare_with_kernel() -> float:
-    from stillwatch.agent.hog import BlockHog
+    from stillwatch.features.hog import BlockHog
 
     worst, rng = 0.0, np.random.default_rng(0)
     for height, width in ((96, 128), (64, 64), (120, 200), (240, 320)):

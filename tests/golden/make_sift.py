@@ -10,7 +10,7 @@ import sys
 import cv2
 import numpy as np
 
-from stillwatch.agent.dense_sift import DenseSift
+from stillwatch.features.dense_sift import DenseSift
 
 
 def opencv_sift(image: np.ndarray, rows: np.ndarray, columns: np.ndarray, bin_px: int) -> np.ndarray:

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from recordings import stamp
 
-from stillwatch.agent import checkpoint
-from stillwatch.agent.capture import FrameMaker
-from stillwatch.agent.clock import VirtualClock
-from stillwatch.agent.config import SourceConfig
-from stillwatch.agent.recorder import versions
-from stillwatch.agent.source_recording import RecordingSource
-from stillwatch.transport import recording as r
-from stillwatch.transport.recording import read_recording
+from stillwatch.base.clock import VirtualClock
+from stillwatch.base.environment import versions
+from stillwatch.restart import checkpoint
+from stillwatch.settings.config import SourceConfig
+from stillwatch.sources.capture import FrameMaker
+from stillwatch.sources.recording import RecordingSource
+from stillwatch.transport.disk import recording as r
+from stillwatch.transport.disk.recording import read_recording
 
 GOLDEN = pathlib.Path(__file__).parent / "recording_v1"
 EXPECTED = json.loads((GOLDEN / "expected.json").read_text())

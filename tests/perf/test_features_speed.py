@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import cv2
 import pytest
 
-from stillwatch.tools import bench_features
+from stillwatch.tools.bench import features as bench_features
 
 LEAST_RATIO = {"320x240": 6.0, "640x480": 6.0, "1360x1024": 6.0}  # SIFT, OpenCV's time / ours; 8 is the aim
 LEAST_HOG_RATIO = 1.0

@@ -10,23 +10,31 @@ import numpy as np
 import pytest
 from recordings import make_video
 
-from stillwatch.agent import checkpoint
-from stillwatch.agent.app import RunOptions, run_agent
-from stillwatch.agent.capture import Capture
-from stillwatch.agent.clock import RealClock, VirtualClock
-from stillwatch.agent.config_reader import load_config
-from stillwatch.agent.pipeline import Pipeline
-from stillwatch.agent.replay import Replay, config_of
-from stillwatch.agent.source import open_source
+from stillwatch.base.clock import RealClock, VirtualClock
+from stillwatch.pipeline.pipeline import Pipeline
+from stillwatch.process.app import RunOptions, run_agent
+from stillwatch.restart import checkpoint
+from stillwatch.restart.replay import Replay, config_of
+from stillwatch.settings.reader import load_config
+from stillwatch.sources.capture import Capture
+from stillwatch.sources.registry import open_source
 from stillwatch.tools.cli import main
-from stillwatch.transport import recording as r
-from stillwatch.transport.record_format import log_files
-from stillwatch.transport.record_log import RecordWriter, read_records
-from stillwatch.transport.recording import Journal, encode_body, first_session, read_recording
+from stillwatch.transport.disk import recording as r
+from stillwatch.transport.disk.record_format import log_files
+from stillwatch.transport.disk.record_log import RecordWriter, read_records
+from stillwatch.transport.disk.recording import Journal, encode_body, first_session, read_recording
 
-SMALL = ["source.width=160", "source.height=120", 'publish.endpoint=""', "storage.min_free_bytes=0",
-         "learning.patch_share=1.0", "patches.memory=1200", "learning.first_epoch_frames=6",
-         "encoder.warmup_frames=6", "features.step_px=12"]  # fmt: skip
+SMALL = [
+    "source.width=160",
+    "source.height=120",
+    'publish.endpoint=""',
+    "storage.min_free_bytes=0",
+    "learning.patch_share=1.0",
+    "patches.memory=1200",
+    "learning.first_epoch_frames=6",
+    "encoder.warmup_frames=6",
+    "features.step_px=12",
+]
 FRAMES = 90
 
 
@@ -108,9 +116,13 @@ def test_the_number_of_threads_that_libraries_may_use_changes_nothing(recorded, 
     path, summary = recorded
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     done = subprocess.run(
-        [sys.executable, "-m", "stillwatch.tools.cli", "replay", str(path), "--json"], check=True, capture_output=True,
-        text=True, timeout=120, env={**os.environ, **dict.fromkeys(names, threads)},
-    )  # fmt: skip
+        [sys.executable, "-m", "stillwatch.tools.cli", "replay", str(path), "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **dict.fromkeys(names, threads)},
+    )
     assert json.loads(done.stdout)["hash"] == summary["hash"]
 
 
@@ -133,7 +145,7 @@ def test_frames_dropped_live_are_dropped_in_the_replay(small, tmp_path, monkeypa
 
 def test_the_journal_is_obeyed_at_the_same_frames(small, recorded, tmp_path):
     """A command that changes what is learnt is part of the recording: without it, another hash."""
-    from stillwatch.agent import app
+    from stillwatch.process import app
 
     class Impatient(app.Agent):
         def _look_after(self):
@@ -198,7 +210,7 @@ def test_a_stepped_wall_clock_changes_no_bit_and_deletes_nothing(small, recorded
 
 def test_a_recorded_config_of_a_later_version_is_read_as_far_as_it_is_known(recorded):
     session = first_session(recorded[0])
-    later = msgspec.structs.replace(session, config_text=session.config_text + '\n[future]\nx = 1\n')
+    later = msgspec.structs.replace(session, config_text=session.config_text + "\n[future]\nx = 1\n")
     notes = []
     assert config_of(later, notes) == config_of(session)
     assert notes == ["recorded config: future.x is unknown to this version"]

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from stillwatch.agent.exemplars import StreamGreedy
+from stillwatch.learn.exemplars.stream_greedy import StreamGreedy
 
 N_ROWS = 1_000_000
 PART = 10_000

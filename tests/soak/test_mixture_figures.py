@@ -5,8 +5,8 @@ import pytest
 from data_location import data_dir
 from sklearn.metrics import adjusted_rand_score
 
-from stillwatch.agent.mixture import MemoryBoundedMixture
-from stillwatch.tools import mixture_data
+from stillwatch.learn.mixture.mixture import MemoryBoundedMixture
+from stillwatch.tools.experiments.mixture import data as mixture_data
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1200)]
 

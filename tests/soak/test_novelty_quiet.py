@@ -3,10 +3,10 @@
 import pytest
 from msgspec import structs
 
-from stillwatch.agent.clock import VirtualClock
-from stillwatch.agent.config import Config, SourceConfig
-from stillwatch.agent.pipeline import Pipeline
-from stillwatch.tools.evaluate_run import frames_of
+from stillwatch.base.clock import VirtualClock
+from stillwatch.pipeline.pipeline import Pipeline
+from stillwatch.settings.config import Config, SourceConfig
+from stillwatch.tools.evaluate.run import frames_of
 
 HALF_AN_HOUR = 18_000  # frames at the scenes' 10 Hz
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from data_location import data_dir
 
-from stillwatch.transport.run_folder import open_run
+from stillwatch.transport.disk.run_folder import open_run
 
 FRAMES = int(os.environ.get("STILLWATCH_SOAK_FRAMES", "20000"))
 WARM_FRAMES = 2000
@@ -21,10 +21,22 @@ def test_resident_memory_after_20000_frames_is_that_after_2000(tmp_path, capsys)
     clip = data_dir("surveillance", "car_overhead.mp4")
     loops = -(-FRAMES // 377)
     done = subprocess.run(
-        [sys.executable, "-m", "stillwatch.tools.cli", "run", "--source", f"{clip}?loop={loops}",
-         "--out", str(tmp_path / "run"), "--set", "publish.endpoint="],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "stillwatch.tools.cli",
+            "run",
+            "--source",
+            f"{clip}?loop={loops}",
+            "--out",
+            str(tmp_path / "run"),
+            "--set",
+            "publish.endpoint=",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     run = open_run(tmp_path / "run")
     held = [(m.frames, m.rss_bytes) for _, m in run.messages({"status"}) if m.frames >= WARM_FRAMES]

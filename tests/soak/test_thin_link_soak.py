@@ -8,7 +8,7 @@ from faults.test_thin_link_loss import run_dive
 from fuzz.test_thin_fuzz import run_fuzz
 from thin_world import BAD_LINK, World
 
-from stillwatch.transport.presets import PRESETS
+from stillwatch.transport.thin.presets import PRESETS
 
 
 def resident_bytes():

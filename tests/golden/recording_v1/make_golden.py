@@ -12,30 +12,39 @@ import sys
 import numpy as np
 
 HERE = pathlib.Path(__file__).parent
-sys.path.insert(0, str(HERE.parent.parent))
+sys.path.insert(0, str(HERE.parent.parent / "helpers"))
 
 
 def main():
     from recordings import make_video, storage_config
 
-    from stillwatch.agent import checkpoint
-    from stillwatch.agent.clock import RealClock
-    from stillwatch.agent.recorder import Recorder, versions
-    from stillwatch.transport.recording import Session
+    from stillwatch.base.clock import RealClock
+    from stillwatch.base.environment import versions
+    from stillwatch.restart import checkpoint
+    from stillwatch.restart.recorder import Recorder
+    from stillwatch.transport.disk.recording import Session
 
     expected = {"versions": versions()}
-    for mode, codec, pix_fmt in (("packets", "libx264", "yuv420p"), ("packets_mjpeg", "mjpeg", "yuvj420p"),
-                                 ("jpeg", "libx264", "yuv420p"), ("lossless", "libx264", "yuv420p")):  # fmt: skip
+    for mode, codec, pix_fmt in (
+        ("packets", "libx264", "yuv420p"),
+        ("packets_mjpeg", "mjpeg", "yuvj420p"),
+        ("jpeg", "libx264", "yuv420p"),
+        ("lossless", "libx264", "yuv420p"),
+    ):
         video = make_video(HERE / "v.mkv", frames=24, width=96, height=72, gop=8, codec=codec, pix_fmt=pix_fmt)
         config = storage_config(record_frames=mode.partition("_")[0])
-        session = Session(agent="cam1", run="golden", config_text="[agent]\nid = \"cam1\"\n", config_hash="0" * 16)
+        session = Session(agent="cam1", run="golden", config_text='[agent]\nid = "cam1"\n', config_hash="0" * 16)
         recorder = Recorder(HERE / mode, config, RealClock(), session)
         expected[mode] = [list(item) for item in _record(video, config, recorder)]
         recorder.end({"frames": 22, "accepted": 21}, "fedcba9876543210", "source ended")
         video.unlink()
-    state = {"a.mean": np.arange(6, dtype=np.float32).reshape(2, 3) / 3, "a.count": np.int64(-7),
-             "b.names": np.array(["dark", "frozen"]),
-             "b.flags": np.array([True, False]), "c": np.empty((0, 4))}  # fmt: skip
+    state = {
+        "a.mean": np.arange(6, dtype=np.float32).reshape(2, 3) / 3,
+        "a.count": np.int64(-7),
+        "b.names": np.array(["dark", "frozen"]),
+        "b.flags": np.array([True, False]),
+        "c": np.empty((0, 4)),
+    }
     checkpoint.save(HERE, state, {"next_sequence": 24, "config_hash": "0" * 16})
     (HERE / "expected.json").write_text(json.dumps(expected, indent=1))
 
@@ -44,9 +53,9 @@ def _record(video, config, recorder):
     """Record every frame but two, with decisions, an activation, a journal entry and a checkpoint mark."""
     from recordings import stamp
 
-    from stillwatch.agent.capture import Capture
-    from stillwatch.agent.clock import RealClock
-    from stillwatch.agent.source import open_source
+    from stillwatch.base.clock import RealClock
+    from stillwatch.sources.capture import Capture
+    from stillwatch.sources.registry import open_source
 
     clock = RealClock()
     capture = Capture(lambda: recorder.tap(open_source(str(video), config.source, clock)), config.source, clock)

@@ -144,6 +144,4 @@ def test_kernels_allocate_nothing():
     assert_no_allocation(kernels.place_exemplar, points.d[0], 1, 5, points.p, points.e, *state)
     assert_no_allocation(kernels.removal_losses, points.m, points.z, points.o, removal)
     assert_no_allocation(kernels.addition_gains, points.d, points.m, gain)
-    assert_no_allocation(
-        kernels.swap_gains, points.d, points.m, points.z, points.o, removal, np.zeros(5), gain, slot
-    )
+    assert_no_allocation(kernels.swap_gains, points.d, points.m, points.z, points.o, removal, np.zeros(5), gain, slot)

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reaso
 PROGRAM = """
 import numpy as np
 from numba.core.runtime import rtsys
-from stillwatch.agent.dense_sift import DenseSift
-from stillwatch.agent.hog import BlockHog, CellHog
+from stillwatch.features.dense_sift import DenseSift
+from stillwatch.features.hog import BlockHog, CellHog
 
 def allocations(call):
     before = rtsys.get_allocation_stats().mi_alloc

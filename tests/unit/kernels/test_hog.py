@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reference_kernels_features import block_hog, cell_hog
 
-from stillwatch.agent.hog import BlockHog, CellHog
+from stillwatch.features.hog import BlockHog, CellHog
 from stillwatch.kernels import hog
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "hog_opencv4.npz"

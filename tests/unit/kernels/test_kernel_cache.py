@@ -56,9 +56,12 @@ def test_a_second_process_loads_what_the_first_compiled(tmp_path):
     )
     environment = {**os.environ, "STILLWATCH_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
     misses = [
-        int(subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=200,
-                           check=True).stdout)
+        int(
+            subprocess.run(
+                [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=200, check=True
+            ).stdout
+        )
         for _ in range(2)
-    ]  # fmt: skip
+    ]
     assert misses[0] > 0
     assert misses[1] == 0

@@ -45,8 +45,9 @@ def test_a_spread_widens_every_point(data):
 def test_moments_of_identical_points_far_from_the_centre_are_not_negative():
     x = np.full((500, 2), 1234.5678, np.float32)
     mean, scatter = np.empty(2), np.empty(2)
-    diagonal.moments(x, np.zeros((0, 2), np.float32), 0, np.arange(500), np.full(500, 0.3), np.zeros(2), np.zeros(2),
-                     mean, scatter)  # fmt: skip
+    diagonal.moments(
+        x, np.zeros((0, 2), np.float32), 0, np.arange(500), np.full(500, 0.3), np.zeros(2), np.zeros(2), mean, scatter
+    )
     assert (scatter >= 0.0).all()
     np.testing.assert_allclose(mean, x[0], rtol=1e-12)
 
@@ -54,8 +55,20 @@ def test_moments_of_identical_points_far_from_the_centre_are_not_negative():
 def test_no_rows_give_no_count():
     mean, scatter = np.ones(2), np.ones(2)
     empty = np.zeros(0, np.int64)
-    assert diagonal.moments(np.zeros((1, 2), np.float32), np.zeros((0, 2), np.float32), 0, empty, np.zeros(0),
-                            np.zeros(2), np.zeros(2), mean, scatter) == 0.0  # fmt: skip
+    assert (
+        diagonal.moments(
+            np.zeros((1, 2), np.float32),
+            np.zeros((0, 2), np.float32),
+            0,
+            empty,
+            np.zeros(0),
+            np.zeros(2),
+            np.zeros(2),
+            mean,
+            scatter,
+        )
+        == 0.0
+    )
     assert not mean.any()
     assert not scatter.any()
 
@@ -76,8 +89,10 @@ def test_posterior_evidence_and_expectation(count):
 
 def test_log_joints_by_list_and_by_block_are_the_expected_log_densities(data):
     x, second, weights = data
-    stats = [reference.statistics(x.astype(float), weights, all_second(second), share) for share in np.eye(2)[
-        np.random.default_rng(1).integers(2, size=40)].T]  # fmt: skip
+    stats = [
+        reference.statistics(x.astype(float), weights, all_second(second), share)
+        for share in np.eye(2)[np.random.default_rng(1).integers(2, size=40)].T
+    ]
     post_mean, precision, fits = np.zeros((3, 3)), np.zeros((3, 3)), np.zeros((3, 3))
     for k, stat in enumerate(stats):
         diagonal.posterior(*stat, PRIOR, post_mean[k], precision[k], fits[k])
@@ -102,9 +117,22 @@ def split(x, second, n_clumps, soft, n_updates, weights=None):
     stats, fits, share = np.zeros((8, x.shape[1])), np.zeros((2, 4)), np.zeros(n)
     settings = np.array([*PRIOR, 1.0, 0.0])
     score = diagonal.split(
-        x, second, n_clumps, rows, weights, mean, scatter, settings, no, soft, n_updates, stats, fits, np.zeros((4, n)),
+        x,
+        second,
+        n_clumps,
+        rows,
+        weights,
+        mean,
+        scatter,
+        settings,
+        no,
+        soft,
+        n_updates,
+        stats,
+        fits,
+        np.zeros((4, n)),
         share,
-    )  # fmt: skip
+    )
     return score, fits, stats, share
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reference_kernels_features import blurred, patch_sift
 
-from stillwatch.agent.dense_sift import DenseSift, grid_positions
+from stillwatch.features.dense_sift import DenseSift, grid_positions
 from stillwatch.kernels import sift
 
 SIGMA = math.sqrt(1.6**2 - 0.5**2)
@@ -31,9 +31,14 @@ def textured(height: int, width: int, seed: int) -> np.ndarray:
 def test_every_patch_is_that_of_the_plain_version(height, width, step, bin_px, gaussian, root):
     image = textured(height, width, seed=height)
     dense = DenseSift(
-        height, width, step_px=step, bin_px=[bin_px], window="gaussian" if gaussian else "flat", root_sift=root,
+        height,
+        width,
+        step_px=step,
+        bin_px=[bin_px],
+        window="gaussian" if gaussian else "flat",
+        root_sift=root,
         contrast_threshold=0.5,
-    )  # fmt: skip
+    )
     dense.compute(image)
     smooth = blurred(image, SIGMA)
     places = [(r, c) for r in dense.rows for c in dense.columns]
@@ -85,9 +90,7 @@ def test_a_shift_by_one_step_moves_the_rows_of_the_grid():
     a = here.compute(image[:80, :88]).reshape(len(here.rows), len(here.columns), 128)
     b = there.compute(image[8:88, 8:96]).reshape(a.shape)
     inner = slice(2, -3)  # further in than window and smoothing reach: no edge is in sight
-    np.testing.assert_allclose(
-        a[1:, 1:][inner, inner], b[:-1, :-1][inner, inner], atol=1e-6
-    )
+    np.testing.assert_allclose(a[1:, 1:][inner, inner], b[:-1, :-1][inner, inner], atol=1e-6)
 
 
 @pytest.mark.parametrize("gain", [0.5, 0.8, 1.2, 2.0])

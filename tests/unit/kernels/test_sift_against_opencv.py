@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from data_location import data_dir
 
-from stillwatch.agent.dense_sift import DenseSift
+from stillwatch.features.dense_sift import DenseSift
 
 pytestmark = pytest.mark.skipif(
     bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="whole photos take minutes without the JIT"

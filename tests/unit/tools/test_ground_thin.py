@@ -12,14 +12,14 @@ import pytest
 from thin_processes import free_ports
 from thin_world import make_model
 
-from stillwatch.agent.clock import RealClock
-from stillwatch.agent.config import LinkConfig
+from stillwatch.base.clock import RealClock
+from stillwatch.settings.config import LinkConfig
 from stillwatch.tools import ground_thin
-from stillwatch.transport import messages
-from stillwatch.transport.mirror import ModelEncoder
-from stillwatch.transport.receiver_log import read_received
-from stillwatch.transport.thin import ThinCodec
-from stillwatch.transport.thin_vehicle import VehicleLink
+from stillwatch.transport.mirror.vehicle import ModelEncoder
+from stillwatch.transport.thin.codec import ThinCodec
+from stillwatch.transport.thin.receiver_log import read_received
+from stillwatch.transport.thin.vehicle import VehicleLink
+from stillwatch.transport.wire import messages
 
 RUN = (
     "import argparse; from stillwatch.tools import ground_thin as t; p = argparse.ArgumentParser(); "
@@ -43,10 +43,19 @@ def test_an_alert_its_thumbnail_and_the_model_end_in_the_folder(tmp_path):
     picture = np.random.default_rng(0).integers(0, 255, (72, 96, 3), np.uint8)
     try:
         vehicle.publish(make_model(2))
-        vehicle.publish(messages.Alert(
-            **HEAD, wall_ns=clock.wall_ns(), id=1, component=3, phase="new", severity=1.0, x=0.5, y=0.5,
-            thumbnail=cv2.imencode(".jpg", picture)[1].tobytes(),
-        ))  # fmt: skip
+        vehicle.publish(
+            messages.Alert(
+                **HEAD,
+                wall_ns=clock.wall_ns(),
+                id=1,
+                component=3,
+                phase="new",
+                severity=1.0,
+                x=0.5,
+                y=0.5,
+                thumbnail=cv2.imencode(".jpg", picture)[1].tobytes(),
+            )
+        )
         deadline = time.monotonic() + 30
         quiet_since = None
         while time.monotonic() < deadline and (quiet_since is None or time.monotonic() - quiet_since < 1.5):

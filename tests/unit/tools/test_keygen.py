@@ -7,8 +7,8 @@ import tomllib
 import pytest
 
 from stillwatch.tools import keygen
-from stillwatch.transport.security import fingerprint
-from stillwatch.transport.thin_port import read_link_key
+from stillwatch.transport.live.security import fingerprint
+from stillwatch.transport.thin.port import read_link_key
 
 
 def run(folder: pathlib.Path, name: str = "boat", *more: str) -> int:

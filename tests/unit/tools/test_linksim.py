@@ -11,9 +11,9 @@ import time
 import pytest
 from thin_processes import free_ports
 
-from stillwatch.agent.errors import UsageError
+from stillwatch.base.errors import UsageError
 from stillwatch.tools import linksim
-from stillwatch.transport.thin_port import ThinPort
+from stillwatch.transport.thin.port import ThinPort
 
 RUN = (
     "import argparse; from stillwatch.tools import linksim as t; p = argparse.ArgumentParser(); t.add_arguments(p); "

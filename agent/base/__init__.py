@@ -1,0 +1,45 @@
+"""What every room stands on: errors, clocks, frames, saved state, secrets, versions.
+
+Owns: the error tree, the one clock, the frame, the form of saved state and its hash. In, out: values.
+Imports: nothing of ours.
+"""
+
+from stillwatch.base.clock import Clock, RealClock, VirtualClock
+from stillwatch.base.environment import cpu_features, versions
+from stillwatch.base.errors import AgentError, ConfigError, NotFittedError, SnapshotError, SourceError, UsageError
+from stillwatch.base.frame import NO_NAV, Frame, FrameFlag, Nav
+from stillwatch.base.secrets import hide_command_line, redact_uri, register_uri, scrub, scrub_handlers
+from stillwatch.base.source_state import SourceState, combine
+from stillwatch.base.state import State, require, state_hash, with_prefix, without_prefix
+from stillwatch.base.version import __version__
+
+__all__ = [
+    "cpu_features",
+    "versions",
+    "AgentError",
+    "Clock",
+    "ConfigError",
+    "Frame",
+    "FrameFlag",
+    "NO_NAV",
+    "Nav",
+    "NotFittedError",
+    "RealClock",
+    "SnapshotError",
+    "SourceError",
+    "SourceState",
+    "State",
+    "UsageError",
+    "VirtualClock",
+    "__version__",
+    "combine",
+    "hide_command_line",
+    "redact_uri",
+    "register_uri",
+    "require",
+    "scrub",
+    "scrub_handlers",
+    "state_hash",
+    "with_prefix",
+    "without_prefix",
+]

@@ -1,0 +1,10 @@
+"""The life of an alert: what begins, goes on, ends, returns and vanishes, within a budget.
+
+In: `Score`, `Verdict`. Out: `EventRecord`s.
+Imports: base, settings, gate, novelty, epochs.
+"""
+
+from stillwatch.events.life import EventLife
+from stillwatch.events.records import EventRecord
+
+__all__ = ["EventLife", "EventRecord"]

@@ -1,0 +1,91 @@
+"""What is told of an event, and the highest moment that it was told from.
+
+Made by agent/events/life.py, read by agent/pipeline/summaries.py. It must not decide when anything is told.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stillwatch.base import SnapshotError, State
+from stillwatch.novelty import Score
+
+HISTORY = 32  # rarities of the last scored frames that travel with an alert
+MAX_BOXES = 8
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecord:
+    """One message about an event.
+
+    id: stable, never used again. kind: novel, new_category, returned, vanished, scene_change. phase: new, update,
+    end. severity: 0 to 1, from the rarity at the peak. peak, rarity: score and "one frame in N" at the peak.
+    boxes: x0, y0, x1, y1 of the novel regions at the peak, as shares of the frame, the strongest first. position:
+    centre of the strongest, or None. component: id of the nearest known component of the patch mixture, or -1.
+    history: rarities of the last scored frames, oldest first, (HISTORY,) float32.
+    """
+
+    id: int
+    kind: str
+    phase: str
+    severity: float
+    start_sequence: int
+    start_t_ns: int
+    duration_s: float
+    peak: float
+    rarity: float
+    boxes: list[Box]
+    position: tuple[float, float] | None
+    component: int
+    history: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The most novel frame of an event so far."""
+
+    value: float = 0.0
+    rarity: float = 1.0
+    component: int = -1
+    position: tuple[float, float] | None = None
+    boxes: tuple[Box, ...] = field(default=())
+
+    def higher(self, score: Score) -> "Peak":
+        """Return the peak after one more frame."""
+        if score.value <= self.value and (self.boxes or not score.boxes):
+            return self
+        return Peak(score.value, score.rarity, score.component, score.position, tuple(score.boxes[:MAX_BOXES]))
+
+    def state(self) -> State:
+        position = self.position if self.position is not None else (math.nan, math.nan)
+        numbers = [self.value, self.rarity, self.component, *position]
+        return {"numbers": np.array(numbers, np.float64), "boxes": np.array(self.boxes, np.float64).reshape(-1, 4)}
+
+    @classmethod
+    def from_state(cls, state: State) -> "Peak":
+        numbers, boxes = state.get("numbers"), state.get("boxes")
+        if numbers is None or numbers.shape != (5,) or boxes is None or boxes.ndim != 2 or boxes.shape[1] != 4:
+            raise SnapshotError("events: the saved peak is damaged")
+        x, y = float(numbers[3]), float(numbers[4])
+        position = None if math.isnan(x) else (x, y)
+        found = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in boxes)
+        return cls(float(numbers[0]), float(numbers[1]), int(numbers[2]), position, found)
+
+
+def severity_of(rarity: float, raised_at: float) -> float:
+    """Return 0 to 1: 0.2 where an alert is just raised, 1 from ten thousand times rarer on, by the logarithm."""
+    if rarity <= raised_at:
+        return 0.2 * max(math.log(max(rarity, 1.0)), 0.0) / max(math.log(raised_at), 1e-9)
+    return min(0.2 + 0.2 * math.log10(rarity / raised_at), 1.0)
+
+
+def overlap(a, b) -> float:
+    """Return the area that two boxes share, as a share of the smaller one."""
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    if width <= 0.0 or height <= 0.0:
+        return 0.0
+    smaller = min((a[2] - a[0]) * (a[3] - a[1]), (b[2] - b[0]) * (b[3] - b[1]))
+    return float(width * height / smaller) if smaller > 0.0 else 0.0

@@ -1,0 +1,331 @@
+"""The features stage: dense patch descriptors and one frame descriptor, reduced by frozen encoders.
+
+Called by agent/pipeline/pipeline.py, tools and tests. It must not score or remember frames, but for the warm-up
+samples that an encoder is fitted on; positions are appended by those who want them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stillwatch.base import Frame, SnapshotError
+from stillwatch.features.dense_sift import DenseSift
+from stillwatch.features.encoder import (
+    Encoder,
+    check_settings,
+    encoder_from_state,
+    fit_projection,
+    load_encoder,
+    random_projection,
+)
+from stillwatch.features.frame_descriptor import FrameDescriptor
+from stillwatch.features.masks import MaskFill, patches_clear_of, rasterise
+from stillwatch.kernels.gating import gate_descriptors
+from stillwatch.settings import Config
+
+SETTINGS_VERSION = 1  # of the raw descriptors' meaning: raised whenever their values change
+GATE_DIMS = 2  # contrast and brightness
+WARMUP_SAMPLES = 4096  # patches that the encoder is fitted on, over all warm-up frames
+BRIGHTNESS_SCALE = 1.0 / 64.0  # grey levels that weigh as much as a whole descriptor
+
+
+@dataclass(slots=True)
+class Features:
+    """What is known of one frame. All arrays are the extractor's own and valid until its next call.
+
+    Attributes
+    ----------
+    raw_patches : ndarray of shape (n, n_raw_dims), float32
+    patches : ndarray of shape (n, n_patch_dims), float32
+        Encoded; zeros until `ready`.
+    valid : ndarray of shape (n,), bool
+        False where the patch's square touches the mask: for no learner and no score.
+    flat : ndarray of shape (n,), bool
+        Contrast below the threshold: the SIFT part is zero. Still a sample like others.
+    centres : ndarray of shape (n, 2), float32
+        x and y in [0, 1] of width and height; row by row of the grid.
+    grid_shape : tuple of int
+        Rows and columns of the grid; n = rows * columns.
+    raw_frame : ndarray of shape (n_raw_frame_dims,), float32
+    frame : ndarray of shape (n_frame_dims,), float32
+        Encoded; zeros until `ready`.
+    ready : bool
+        Whether `patches` and `frame` are encoded.
+    brightness_axis : ndarray of shape (n_patch_dims,), float32, or None
+        What one unit of brightness, the last raw value, adds to an encoded patch; None where it has none.
+    """
+
+    raw_patches: np.ndarray
+    patches: np.ndarray
+    valid: np.ndarray
+    flat: np.ndarray
+    centres: np.ndarray
+    grid_shape: tuple[int, int]
+    raw_frame: np.ndarray
+    frame: np.ndarray
+    ready: bool
+    brightness_axis: np.ndarray | None = None
+
+
+class FeatureExtractor:
+    """Describes frames up to the box of the config, in memory allocated here.
+
+    The encoder comes from the file of the config, or both its projections are random and it is ready at once, or it
+    is fitted on the first frames handed to `observe`; it never changes after that.
+
+    Attributes
+    ----------
+    ready : bool
+        The encoder is frozen.
+    n_patch_dims, n_frame_dims, n_raw_dims, n_raw_frame_dims : int
+    capacity_patches : int
+        Patches of the largest frame.
+    grid_shape : tuple of int
+        Rows and columns at the present frame shape.
+    warmup_left : int
+        Accepted frames that `observe` still needs; 0 when ready.
+    """
+
+    def __init__(self, config: Config):
+        self._config = config
+        settings = config.features
+        self._gated = settings.patch == "gated_sift"
+        self._sift = DenseSift(
+            config.source.height,
+            config.source.width,
+            step_px=settings.step_px,
+            bin_px=settings.bin_px,
+            window=settings.window,
+            smoothing_px=settings.smoothing_px,
+            root_sift=settings.root_sift,
+            contrast_threshold=settings.contrast_threshold,
+            extra_dims=GATE_DIMS if self._gated else 0,
+        )
+        self.capacity_patches = self._sift.capacity
+        self.n_raw_dims = self._sift.out.shape[1]
+        self.n_patch_dims = min(config.encoder.patch_dims, self.n_raw_dims)
+        self.n_raw_frame_dims = FrameDescriptor.n_dims
+        self.n_frame_dims = min(config.encoder.frame_dims, self.n_raw_frame_dims)
+        self._patches = np.zeros((self.capacity_patches, self.n_patch_dims), np.float32)
+        self._frame = np.zeros(self.n_frame_dims, np.float32)
+        self._encoder = self._first_encoder()
+        self._warmup = WarmUp(config.encoder.warmup_frames, self.n_raw_dims, self.n_raw_frame_dims)
+        self.reshape(config.source.height, config.source.width)
+        self._bytes = self._count_bytes()
+
+    @property
+    def ready(self) -> bool:
+        return self._encoder is not None
+
+    @property
+    def encoder(self) -> Encoder | None:
+        return self._encoder
+
+    @property
+    def encoder_hash(self) -> str:
+        """16 hex digits over both projections; empty until ready."""
+        return self._encoder.hash if self._encoder else ""
+
+    @property
+    def warmup_left(self) -> int:
+        return 0 if self.ready else self._config.encoder.warmup_frames - self._warmup.count
+
+    def reshape(self, height: int, width: int) -> None:
+        """Begin a stream epoch of another frame shape: new grid and masks. ValueError outside the config's box."""
+        settings = self._config.features
+        self._sift.reshape(height, width)
+        masked = rasterise(settings.mask, settings.mask_png, height, width)
+        rows, columns = self._sift.rows, self._sift.columns
+        self._fill = MaskFill(masked)
+        self._frame_descriptor = FrameDescriptor(masked, settings.colour_constancy)
+        self._valid = patches_clear_of(masked, rows, columns, 4 * max(settings.bin_px))
+        x, y = np.meshgrid((columns + 0.5) / width, (rows + 0.5) / height)
+        self._centres = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32)
+        self.grid_shape = (len(rows), len(columns))
+
+    def extract(self, frame: Frame) -> Features:
+        """Describe one frame, whatever is in it; a frame of another shape begins a new epoch by itself.
+
+        ValueError only where the frame does not fit in the config's box.
+        """
+        if frame.grey.shape != self._sift.shape:
+            self.reshape(*frame.grey.shape)
+        grey, colour = self._fill.apply(frame.grey, frame.colour)
+        raw = self._sift.compute(grey)
+        if self._gated:
+            gate = np.float32(1.0 / self._config.features.gate_level)
+            dims = self._sift.descriptor_dims
+            gate_descriptors(self._sift.energy, self._sift.brightness, gate, np.float32(BRIGHTNESS_SCALE), dims, raw)
+        self._frame_descriptor.compute(grey, colour)
+        self._encode()
+        return self._features()
+
+    def observe(self, features: Features) -> bool:
+        """Let an accepted frame's features teach the encoder; does nothing when it is ready.
+
+        Called with what `extract` returned last. Frames without a valid patch do not count. Returns whether
+        the encoder became ready now; then `features` is encoded too, in place.
+        """
+        if self.ready:
+            return False
+        self._warmup.add(features, self._config.agent.seed)
+        if self._warmup.count < self._config.encoder.warmup_frames:
+            return False
+        self._encoder = self.fit_encoder(self._warmup.patches(), self._warmup.frames())
+        self._encode()
+        features.ready = True
+        features.brightness_axis = self._encoder.patch.basis[-1] if self._gated else None
+        return True
+
+    def fit_encoder(self, patches: np.ndarray, frames: np.ndarray) -> Encoder:
+        """Return an encoder of the config's kinds for raw patch and frame descriptors; this extractor keeps its own."""
+        settings, seed = self._config.encoder, self._config.agent.seed
+        return Encoder(
+            fit_projection(patches, self.n_patch_dims, settings.kind, settings.whiten, seed),
+            fit_projection(frames, self.n_frame_dims, settings.frame_kind, settings.whiten, seed),
+            self.settings(),
+            self._kinds(),
+        )
+
+    def _kinds(self) -> str:
+        return f"{self._config.encoder.kind}+{self._config.encoder.frame_kind}"
+
+    def settings(self) -> dict[str, object]:
+        """Return everything that the meaning of the raw descriptors depends on, for encoder files."""
+        settings = self._config.features
+        return {
+            "version": SETTINGS_VERSION,
+            "patch": settings.patch,
+            "bin_px": list(settings.bin_px),
+            "window": settings.window,
+            "smoothing_px": settings.smoothing_px,
+            "root_sift": settings.root_sift,
+            "contrast_threshold": settings.contrast_threshold,
+            "gate_level": settings.gate_level if self._gated else None,
+            "colour_constancy": settings.colour_constancy,
+        }
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return the frozen encoder, or the warm-up samples so far."""
+        return self._encoder.state() if self._encoder else self._warmup.state()
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Continue from `state()` of an extractor with the same config; SnapshotError, and no change, otherwise."""
+        if "patch_basis" not in state:
+            if self._first_encoder() is not None:
+                raise SnapshotError("features: saved state has no encoder, the config's does not warm up")
+            self._warmup.restore(state)
+            self._encoder = None
+            return
+        encoder = encoder_from_state(state, self.settings(), self._kinds(), "features")
+        self._check_shapes(encoder, "features")
+        if self._config.encoder.file and self._encoder and encoder.hash != self._encoder.hash:
+            raise SnapshotError(f"features: saved encoder {encoder.hash} is not the file's, {self._encoder.hash}")
+        self._encoder = encoder
+
+    def memory_bytes(self) -> int:
+        """Return the bytes of all arrays of this stage at the largest frame, the most they can be."""
+        return self._bytes
+
+    def _count_bytes(self) -> int:
+        own = self._patches.nbytes + self._frame.nbytes + self._valid.nbytes + self._centres.nbytes
+        encoders = 4 * ((self.n_raw_dims + 1) * self.n_patch_dims + (self.n_raw_frame_dims + 1) * self.n_frame_dims)
+        parts = (self._sift, self._fill, self._frame_descriptor, self._warmup)
+        return own + encoders + sum(part.memory_bytes() for part in parts)
+
+    def _first_encoder(self) -> Encoder | None:
+        settings = self._config.encoder
+        if settings.file:
+            encoder = load_encoder(settings.file)
+            where = f"encoder file {settings.file}"
+            check_settings(encoder.settings, self.settings(), where)
+            self._check_shapes(encoder, where)
+            return encoder
+        if settings.kind == settings.frame_kind == "random":
+            seed = self._config.agent.seed
+            return Encoder(
+                random_projection(self.n_raw_dims, self.n_patch_dims, seed),
+                random_projection(self.n_raw_frame_dims, self.n_frame_dims, seed),
+                self.settings(),
+                self._kinds(),
+            )
+        return None
+
+    def _check_shapes(self, encoder: Encoder, where: str) -> None:
+        for name, found, wanted in (
+            ("patch", encoder.patch.basis.shape, (self.n_raw_dims, self.n_patch_dims)),
+            ("frame", encoder.frame.basis.shape, (self.n_raw_frame_dims, self.n_frame_dims)),
+        ):
+            if found != wanted:
+                raise SnapshotError(
+                    f"{where}: its {name} projection is {found[0]} to {found[1]} dimensions, the config needs "
+                    f"{wanted[0]} to {wanted[1]}"
+                )
+
+    def _encode(self) -> None:
+        if self._encoder:
+            raw = self._sift.out
+            self._encoder.patch.apply(raw, self._patches[: len(raw)])
+            self._encoder.frame.apply(self._frame_descriptor.out, self._frame)
+
+    def _features(self) -> Features:
+        raw = self._sift.out
+        return Features(
+            raw_patches=raw,
+            patches=self._patches[: len(raw)],
+            valid=self._valid,
+            flat=self._sift.flat,
+            centres=self._centres,
+            grid_shape=self.grid_shape,
+            raw_frame=self._frame_descriptor.out,
+            frame=self._frame,
+            ready=self.ready,
+            brightness_axis=self._encoder.patch.basis[-1] if self._encoder and self._gated else None,
+        )
+
+
+class WarmUp:
+    """A fixed buffer of raw descriptors from the first accepted frames, an equal share from each."""
+
+    def __init__(self, n_frames: int, n_raw_dims: int, n_raw_frame_dims: int):
+        self._share = max(1, WARMUP_SAMPLES // n_frames)
+        self._patches = np.zeros((self._share * n_frames, n_raw_dims), np.float32)
+        self._frames = np.zeros((n_frames, n_raw_frame_dims), np.float32)
+        self._n_patches = 0
+        self.count = 0
+
+    def add(self, features: Features, seed: int) -> None:
+        """Take a frame and a random share of its valid patches, the choice fixed by seed and frame number."""
+        valid = np.flatnonzero(features.valid)
+        if not len(valid) or self.count == len(self._frames):
+            return
+        if len(valid) > self._share:
+            valid = np.sort(np.random.default_rng([seed, self.count]).choice(valid, self._share, replace=False))
+        self._patches[self._n_patches : self._n_patches + len(valid)] = features.raw_patches[valid]
+        self._n_patches += len(valid)
+        self._frames[self.count] = features.raw_frame
+        self.count += 1
+
+    def patches(self) -> np.ndarray:
+        return self._patches[: self._n_patches]
+
+    def frames(self) -> np.ndarray:
+        return self._frames[: self.count]
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {"warmup_patches": self.patches().copy(), "warmup_frames": self.frames().copy()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Replace the samples by saved ones; SnapshotError where they do not fit in the buffers."""
+        for name, buffer in (("warmup_patches", self._patches), ("warmup_frames", self._frames)):
+            array = state.get(name)
+            if array is None or array.dtype != np.float32 or array.ndim != 2 or array.shape[1] != buffer.shape[1]:
+                raise SnapshotError(f"features: {name} is absent or has the wrong dtype or shape")
+            if len(array) > len(buffer) or not np.isfinite(array).all():
+                raise SnapshotError(f"features: {name} is too long or has values that are not finite")
+        self._n_patches, self.count = len(state["warmup_patches"]), len(state["warmup_frames"])
+        self._patches[: self._n_patches] = state["warmup_patches"]
+        self._frames[: self.count] = state["warmup_frames"]
+
+    def memory_bytes(self) -> int:
+        return self._patches.nbytes + self._frames.nbytes

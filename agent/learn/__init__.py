@@ -1,0 +1,25 @@
+"""The learners, usable without a camera: the memory-bounded mixture, exemplars, active sets.
+
+In: rows. Out: models, exemplars.
+Imports: base, kernels.
+"""
+
+from stillwatch.learn.exemplars.components import EXAMPLE_KINDS, ComponentExemplar, ComponentExemplars
+from stillwatch.learn.exemplars.gaussian_process import GaussianProcessActiveSet
+from stillwatch.learn.exemplars.stream_greedy import StreamGreedy
+from stillwatch.learn.mixture.mixture import MemoryBoundedMixture
+from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture
+from stillwatch.learn.mixture.priors import Normaliser, prior_parameters
+
+__all__ = [
+    "ComponentExemplar",
+    "ComponentExemplars",
+    "GaussianProcessActiveSet",
+    "COVARIANCES",
+    "EXAMPLE_KINDS",
+    "MemoryBoundedMixture",
+    "Normaliser",
+    "StreamGreedy",
+    "StudentMixture",
+    "prior_parameters",
+]

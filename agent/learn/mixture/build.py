@@ -1,0 +1,338 @@
+"""Model building (thesis 2.8-2.13): variational updates under clump constraints, with splits and merges.
+
+Called by agent/learn/mixture/mixture.py once an epoch. It must not change the items, and keeps a move only if the
+bound rises.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stillwatch.kernels import mixture_common
+from stillwatch.learn.mixture.families import Family
+from stillwatch.learn.mixture.identity import Identities
+from stillwatch.learn.mixture.items import Items
+from stillwatch.learn.mixture.places import BLOCK, SplitTask
+
+KEPT = 6  # responsibilities kept an item
+SPLIT_UPDATES = 20  # restricted updates of a split on trial
+TOLERANCE = 1e-4  # nats a point: the gain of an update below which the updates stop
+NEIGHBOURS = 3  # nearest components that each component is tried to merge with
+RETRY_GROWTH = 1.05  # a component whose split failed is tried again when its count has changed by this factor
+LEAST_GAIN = 1e-3  # nats: moves that gain less are rounding, and would be undone by the next
+
+
+@dataclass
+class BuildReport:
+    """What one epoch's model building did."""
+
+    free_energy: float = 0.0
+    iterations: int = 0
+    dense_passes: int = 0
+    splits_tried: int = 0
+    splits_kept: int = 0
+    merges_tried: int = 0
+    merges_kept: int = 0
+    trace: list[float] = field(default_factory=list)  # the bound after each expectation, nats
+
+
+class ModelBuilder:
+    """The mixture's posterior and the updates that improve it.
+
+    Attributes
+    ----------
+    family : Family
+        Statistics and posteriors of components 0 to n_components.
+    log_weight, weight : ndarray of shape (capacity,), float64
+        E[log pi_k], E[pi_k].
+    candidates, shares : ndarrays of shape (n_items, KEPT), int32 and float64
+        The kept components of each item, largest first after a dense pass, and q(z_s = k).
+    """
+
+    def __init__(self, family: Family, n_items: int, concentration: float, max_iterations: int):
+        capacity = family.capacity
+        kept = min(KEPT, capacity)
+        self.family = family
+        self.alpha = concentration
+        self.max_iterations = max_iterations
+        self.n_components = 0
+        self.identities = Identities(capacity)
+        self.log_weight = np.zeros(capacity)
+        self.weight = np.zeros(capacity)
+        self.tried = np.zeros(capacity)
+        self.candidates = np.full((n_items, kept), -1, np.int32)
+        self.shares = np.zeros((n_items, kept))
+        self._offsets = np.zeros(capacity + 1, np.int64)
+        self._rows = np.zeros(n_items * kept, np.int64)
+        self._places = np.zeros(n_items * kept, np.int64)
+        self._weights = np.zeros(n_items)
+        self._logits = np.zeros(n_items)
+        self._block = np.zeros((BLOCK, capacity))
+        self._overlap = np.zeros((capacity, capacity))
+        self.report = BuildReport()
+
+    # The updates
+
+    def counts(self) -> np.ndarray:
+        """Return the mass of each component in use (a view)."""
+        return self.family.moments.count[: self.n_components]
+
+    def order(self) -> np.ndarray:
+        """Return components in stick order: largest first, ties by place."""
+        return np.argsort(-self.counts(), kind="stable")
+
+    def update_sticks(self) -> None:
+        """Update q(V) from the counts; the order by size is the best one for given counts."""
+        n = self.n_components
+        mixture_common.sticks_expectation(self.counts(), self.order(), self.alpha, self.log_weight[:n], self.weight[:n])
+
+    def _complexity(self) -> float:
+        """Return the KL terms (2.13), as evidence less expected log likelihood of the last maximisation."""
+        n = self.n_components
+        fits, counts = self.family.fits[:n], self.counts()
+        evidence = fits[:, 1].sum() + mixture_common.sticks_evidence(-np.sort(-counts), self.alpha)
+        return float(fits[:, 2].sum() + counts @ self.log_weight[:n] - evidence)
+
+    def expect_dense(self, items: Items) -> float:
+        """Update q(Z) over all components, keep the largest few, and return the bound (2.11)."""
+        likelihood = 0.0
+        for first in range(0, items.n_items, BLOCK):
+            n_rows = min(BLOCK, items.n_items - first)
+            self.family.log_joint_block(items, first, n_rows, self.n_components, self.log_weight, self._block)
+            likelihood += mixture_common.respond_dense(
+                self._block, n_rows, self.n_components, items.counts, first, self.candidates, self.shares
+            )
+        self.report.dense_passes += 1
+        return self._note(likelihood - self._complexity())
+
+    def expect_sparse(self, items: Items) -> float:
+        """Update q(Z) over each item's kept components, and return the bound."""
+        for k in range(self.n_components):
+            rows, places = self._list(k)
+            logits = self._logits[: len(rows)]
+            self.family.log_joint(items, rows, k, self.log_weight[k], logits)
+            mixture_common.scatter_logits(rows, places, logits, self.shares)
+        likelihood = mixture_common.respond_sparse(self.candidates, items.counts, items.n_items, self.shares)
+        return self._note(likelihood - self._complexity())
+
+    def _note(self, free_energy: float) -> float:
+        self.report.free_energy = free_energy
+        self.report.trace.append(free_energy)
+        return free_energy
+
+    def update_lists(self, items: Items) -> None:
+        """Sort the kept pairs by component, as the updates read them."""
+        mixture_common.build_lists(
+            self.candidates, items.n_items, self.n_components, self._offsets, self._rows, self._places
+        )
+
+    def _list(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        low, high = self._offsets[k], self._offsets[k + 1]
+        return self._rows[low:high], self._places[low:high]
+
+    def _weigh(self, items: Items, k: int) -> tuple[np.ndarray, np.ndarray]:
+        rows, places = self._list(k)
+        weights = self._weights[: len(rows)]
+        mixture_common.list_weights(rows, places, self.shares, items.counts, weights)
+        return rows, weights
+
+    def maximise(self, items: Items) -> None:
+        """Update q(Phi) and q(V) from the responsibilities (2.8)."""
+        family = self.family
+        for k in range(self.n_components):
+            rows, weights = self._weigh(items, k)
+            family.collect(items, rows, weights, family.post_mean[k], family.moments, k)
+            family.fit(k)
+        self.update_sticks()
+        self.report.iterations += 1
+
+    def free_energy_after_maximise(self, items: Items) -> float:
+        """Return the bound with q(Phi) and q(V) at their optimum for the present q(Z): evidence plus entropy."""
+        evidence = self.family.fits[: self.n_components, 1].sum()
+        sticks = mixture_common.sticks_evidence(-np.sort(-self.counts()), self.alpha)
+        return float(evidence + sticks + mixture_common.total_entropy(self.shares, items.counts, items.n_items))
+
+    def settle(self, items: Items, n_updates: int) -> None:
+        """Alternate both updates over the kept components until the bound gains less than the tolerance."""
+        least = TOLERANCE * items.total
+        self.update_lists(items)
+        for _ in range(n_updates):
+            if self.report.iterations >= self.max_iterations:
+                return
+            before = self.report.free_energy
+            self.maximise(items)
+            if self.expect_sparse(items) - before < least:
+                return
+
+    # The moves
+
+    def _sticks_with(self, counts: np.ndarray) -> float:
+        return mixture_common.sticks_evidence(-np.sort(-counts), self.alpha)
+
+    def try_splits(self, items: Items) -> int:
+        """Try to split every component that has changed since it was last tried; return the splits kept.
+
+        The children take over the parent's responsibilities, so that the change of the bound is exact: evidence
+        of the children less the parent's, entropy of the share, and the sticks.
+        """
+        family, kept = self.family, 0
+        for k in range(self.n_components):
+            count = family.moments.count[k]
+            if self.tried[k] / RETRY_GROWTH < count < self.tried[k] * RETRY_GROWTH:
+                continue
+            if self.n_components >= family.capacity:
+                break
+            rows, weights = self._weigh(items, k)
+            if len(rows) < 2:
+                continue
+            self.report.splits_tried += 1
+            counts = self.counts()
+            after = float(counts[counts < count].sum())
+            task = SplitTask(after, self.alpha, True, SPLIT_UPDATES)
+            score = family.split(items, rows, weights, (family.moments, k), task)
+            parts = family.moments.count[[family.child_a, family.child_b]]
+            others = np.delete(counts, k)
+            gain = score - family.fits[k, 1] + self._sticks_with(np.append(others, parts)) - self._sticks_with(counts)
+            if parts.min() > 0.0 and gain > LEAST_GAIN:
+                self._keep_split(k, parts)
+                kept += 1
+            else:
+                self.tried[k] = count
+        self.report.splits_kept += kept
+        return kept
+
+    def _keep_split(self, k: int, parts: np.ndarray) -> None:
+        family, new = self.family, self.n_components
+        large, small = family.child_a, family.child_b
+        if parts[1] > parts[0]:
+            large, small = small, large
+        family.copy(large, k)
+        family.copy(small, new)
+        self.tried[k] = self.tried[new] = 0.0
+        self.identities.born(new, k)
+        self.n_components += 1
+
+    def _merge_pairs(self, items: Items) -> list[tuple[int, int]]:
+        """Return pairs worth a trial: those that share items, and each component with its nearest."""
+        n = self.n_components
+        if n <= 12:
+            return [(a, b) for a in range(n) for b in range(a + 1, n)]
+        mixture_common.overlap(self.candidates, self.shares, items.counts, items.n_items, self._overlap)
+        counts = self.counts()
+        least = 0.01 * np.minimum(counts[:, None], counts[None, :])
+        pairs = {(int(a), int(b)) for a, b in np.argwhere(self._overlap[:n, :n] > least) if a < b}
+        everyone = np.arange(n)
+        for a in range(n):
+            near = self.family.distances(a, everyone)
+            near[a] = np.inf
+            pairs.update((min(a, int(b)), max(a, int(b))) for b in np.argsort(near, kind="stable")[:NEIGHBOURS])
+        return sorted(pairs)
+
+    def _merge_gain(self, items: Items, a: int, b: int) -> float:
+        family = self.family
+        family.combine(family.moments, a, b, family.moments, family.merged)
+        evidence = family.evidence(family.moments, family.merged) - family.fits[a, 1] - family.fits[b, 1]
+        rows, places = self._list(a)
+        counts = self.counts()
+        joined = np.append(np.delete(counts, [a, b]), counts[a] + counts[b])
+        sticks = self._sticks_with(joined) - self._sticks_with(counts)
+        return (
+            evidence
+            + sticks
+            + mixture_common.merge_entropy(rows, places, b, self.candidates, self.shares, items.counts)
+        )
+
+    def try_merges(self, items: Items) -> int:
+        """Merge pairs whose union raises the bound, best first, no component twice; return the merges kept."""
+        if self.n_components < 2:
+            return 0
+        gains = []
+        for a, b in self._merge_pairs(items):
+            gain = self._merge_gain(items, a, b)
+            self.report.merges_tried += 1
+            if gain > LEAST_GAIN:
+                gains.append((-gain, a, b))
+        gone: list[int] = []
+        touched: set[int] = set()
+        for _, a, b in sorted(gains):
+            if a in touched or b in touched:
+                continue
+            touched.update((a, b))
+            large, small = (a, b) if self.counts()[a] >= self.counts()[b] else (b, a)
+            self.family.combine(self.family.moments, a, b, self.family.moments, large)
+            self.family.fit(large)
+            self.tried[large] = 0.0
+            self.identities.died(small, large)
+            gone.append(small)
+        for k in sorted(gone, reverse=True):
+            self._remove(k)
+        self.report.merges_kept += len(gone)
+        return len(gone)
+
+    def _remove(self, k: int) -> None:
+        last = self.n_components - 1
+        if k != last:
+            self.family.copy(last, k)
+            self.tried[k] = self.tried[last]
+            self.identities.move(last, k)
+        self.n_components = last
+
+    def drop_empty(self) -> int:
+        """Remove components that hold no mass: their evidence is nothing, their stick is."""
+        empty = [k for k in range(self.n_components) if self.counts()[k] < 1e-9]
+        for k in reversed(empty[: self.n_components - 1] if len(empty) == self.n_components else empty):
+            self.identities.died(k, -1)
+            self._remove(k)
+        return len(empty)
+
+    # An epoch
+
+    def start_from_one(self, items: Items) -> None:
+        """Begin with a single component of everything, as the paper does each round."""
+        for k in range(self.n_components):
+            self.identities.died(k, -1)
+        self.n_components = 1
+        self.identities.born(0, -1)
+        self.tried[0] = 0.0
+        self.candidates[: items.n_items] = -1
+        self.candidates[: items.n_items, 0] = 0
+        self.shares[: items.n_items] = 0.0
+        self.shares[: items.n_items, 0] = 1.0
+        self.family.post_mean[0] = items.x[: items.n_items].mean(axis=0)
+        self.update_lists(items)
+        self.maximise(items)
+
+    def build(self, items: Items, *, warm: bool, merges: bool) -> BuildReport:
+        """Improve the model on all items until no move is kept or the iterations are spent; return what was done."""
+        self.report = BuildReport()
+        self.identities.begin_epoch()
+        if not warm or self.n_components == 0:
+            self.start_from_one(items)
+        self.expect_dense(items)
+        while True:
+            self.settle(items, 3)
+            moved = self.try_merges(items) if merges else 0
+            if moved:
+                self._reassign(items)
+                self.settle(items, 1)
+            split = self.try_splits(items)
+            if split:
+                self._reassign(items)
+            if not moved + split or self.report.iterations >= self.max_iterations:
+                break
+        self.settle(items, self.max_iterations)
+        self.maximise(items)
+        if self.drop_empty():
+            self.update_sticks()
+        self.expect_dense(items)
+        return self.report
+
+    def _reassign(self, items: Items) -> None:
+        self.update_sticks()
+        self.expect_dense(items)
+
+    def arrays(self) -> list[np.ndarray]:
+        """Return every array held, for the account of memory."""
+        own: list[np.ndarray] = [self.log_weight, self.weight, self.tried, self.candidates, self.shares]
+        own += [self._offsets, self._rows, self._places, self._weights, self._logits, self._block, self._overlap]
+        return [*self.family.arrays(), *self.identities.arrays(), *own]

@@ -1,0 +1,163 @@
+"""The diagonal family: a Normal-gamma posterior per dimension, over points and clumps.
+
+Made by agent/learn/mixture/families.py. It must not decide which split or merge is kept.
+"""
+
+import numpy as np
+
+from stillwatch.kernels import mixture_diagonal
+from stillwatch.learn.mixture.items import Items
+from stillwatch.learn.mixture.places import Moments, Places, SplitTask
+
+
+class DiagonalFamily(Places):
+    """Normal-gamma prior per dimension. A clump is 2 d + 1 values, so three points are the fewest it pays for."""
+
+    covariance = "diagonal"
+
+    def __init__(self, n_dims: int, capacity: int, n_items: int):
+        super().__init__(n_dims, n_dims, capacity, n_items)
+        self.precision = np.zeros((capacity + 3, n_dims))
+        self._stats = np.zeros((8, n_dims))
+        self._fits = np.zeros((2, 4))
+        self._settings = np.zeros(5)
+
+    @staticmethod
+    def clump_cost(n_dims: int) -> int:
+        """Values of one clump: count, mean, variance."""
+        return 2 * n_dims + 1
+
+    def isotropic(self, times: float) -> np.ndarray:
+        """Return `times` the variances that the prior expects of a component."""
+        return np.full(self.n_dims, times * self.prior[2] / self.prior[1])
+
+    def spread_cost(self, place: int, spread: np.ndarray) -> float:
+        """Return tr(E[Lambda] spread) / 2: what the width of a point takes from its expected log density."""
+        return 0.5 * float(self.precision[place] @ spread)
+
+    def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:
+        """Write the statistics of weighted items to a place; sums are taken about `centre`."""
+        moments.count[place] = mixture_diagonal.moments(
+            items.x,
+            items.second,
+            items.n_clumps,
+            rows,
+            weights,
+            centre,
+            self.no_spread if spread is None else spread,
+            moments.mean[place],
+            moments.scatter[place],
+        )
+
+    def fit(self, place: int) -> None:
+        """Write the posterior and the fits of a place from its statistics."""
+        moments = self.moments
+        mixture_diagonal.posterior(
+            moments.count[place],
+            moments.mean[place],
+            moments.scatter[place],
+            self.prior,
+            self.post_mean[place],
+            self.precision[place],
+            self.fits[place],
+        )
+
+    def evidence(self, moments: Moments, place: int) -> float:
+        """Return the log evidence of statistics; uses the trial place `merged`."""
+        mixture_diagonal.posterior(
+            moments.count[place],
+            moments.mean[place],
+            moments.scatter[place],
+            self.prior,
+            self.post_mean[self.merged],
+            self.precision[self.merged],
+            self.fits[self.merged],
+        )
+        return float(self.fits[self.merged, 1])
+
+    def combine(self, moments: Moments, a: int, b: int, out: Moments, place: int) -> None:
+        """Write the statistics of two components together."""
+        na, nb = moments.count[a], moments.count[b]
+        total = na + nb
+        step = moments.mean[b] - moments.mean[a]
+        part = nb / total if total > 0.0 else 0.0
+        scatter = moments.scatter[a] + moments.scatter[b] + na * part * step * step
+        out.mean[place] = moments.mean[a] + part * step
+        out.scatter[place] = scatter
+        out.count[place] = total
+
+    def copy(self, source: int, target: int) -> None:
+        """Copy statistics and posterior of a place."""
+        self.moments.copy(source, target)
+        self.post_mean[target] = self.post_mean[source]
+        self.precision[target] = self.precision[source]
+        self.fits[target] = self.fits[source]
+
+    def log_joint(self, items: Items, rows, place: int, log_weight: float, out) -> None:
+        """Write S_sk (2.9) of one place for some items."""
+        mixture_diagonal.log_joint_list(
+            items.x,
+            items.second,
+            items.n_clumps,
+            rows,
+            self.fits[place, 0] + log_weight,
+            self.post_mean[place],
+            self.precision[place],
+            out,
+        )
+
+    def log_joint_block(self, items: Items, first: int, n_rows: int, n_components: int, log_weight, out) -> None:
+        """Write S_sk (2.9) of all components for a block of items."""
+        constant = np.ascontiguousarray(self.fits[: self.capacity, 0]) + log_weight
+        mixture_diagonal.log_joint_block(
+            items.x,
+            items.second,
+            items.n_clumps,
+            first,
+            n_rows,
+            n_components,
+            constant,
+            self.post_mean,
+            self.precision,
+            out,
+        )
+
+    def split(self, items: Items, rows, weights, parent, task: "SplitTask") -> float:
+        """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
+        moments, place = parent
+        self._settings[:3] = self.prior
+        self._settings[3:] = task.alpha, task.after
+        spread = self.no_spread if task.spread is None else task.spread
+        entropy_and_evidence = mixture_diagonal.split(
+            items.x,
+            items.second,
+            items.n_clumps,
+            rows,
+            weights,
+            moments.mean[place],
+            moments.scatter[place],
+            self._settings,
+            spread,
+            task.soft,
+            task.n_updates,
+            self._stats,
+            self._fits,
+            self.sides,
+            self.share[: len(rows)],
+        )
+        for child, base in ((self.child_a, 0), (self.child_b, 1)):
+            self.moments.count[child] = self._fits[base, 3]
+            self.fits[child] = self._fits[base, :3]
+            self.moments.mean[child] = self._stats[4 * base]
+            self.moments.scatter[child] = self._stats[4 * base + 1]
+            self.post_mean[child] = self._stats[4 * base + 2]
+            self.precision[child] = self._stats[4 * base + 3]
+        return entropy_and_evidence
+
+    def distances(self, place: int, others) -> np.ndarray:
+        """Return the expected squared distance of other components' means from this one's."""
+        step = self.post_mean[others] - self.post_mean[place]
+        return (step * step) @ self.precision[place]
+
+    def arrays(self) -> list[np.ndarray]:
+        return [*super().arrays(), self.precision, self._stats, self._fits, self._settings]

@@ -1,0 +1,22 @@
+"""The covariance families behind one interface: moments, posteriors, log joints and restricted splits.
+
+Used by agent/learn/mixture/build.py, compress.py and mixture.py.
+"""
+
+from stillwatch.learn.mixture.diagonal import DiagonalFamily
+from stillwatch.learn.mixture.full import FullFamily, RoundedFamily
+
+Family = DiagonalFamily | FullFamily
+FORMS: dict[str, type[DiagonalFamily] | type[FullFamily]] = {
+    "diagonal": DiagonalFamily, "full": FullFamily, "rounded": RoundedFamily,
+}  # fmt: skip
+
+
+def clump_cost(form: str, n_dims: int) -> int:
+    """Return the values of one clump of a form."""
+    return FORMS[form].clump_cost(n_dims)
+
+
+def make_family(form: str, n_dims: int, capacity: int, n_items: int) -> Family:
+    """Return the family of a form: "diagonal", "full", or "rounded", which is full over rounded clumps."""
+    return FORMS[form](n_dims, capacity, n_items)

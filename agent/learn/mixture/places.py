@@ -1,0 +1,97 @@
+"""What both covariance families share: statistics and posteriors of components, places for trials, splits.
+
+Used by agent/learn/mixture/diagonal.py and full.py. It must not know a density.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stillwatch.learn.mixture.items import Items
+
+SETTLED = 1e-3  # the largest change of a share below which a split's updates end
+BLOCK = 256  # rows of a dense pass whose log joints are held at once
+DECODED = 16  # rounded covariances of a dense pass that are held decoded at once
+
+
+class Moments:
+    """Sufficient statistics of a set of components: count, mean, summed squares about the mean.
+
+    Attributes
+    ----------
+    count : ndarray of shape (capacity,), float64
+    mean : ndarray of shape (capacity, n_dims), float64
+    scatter : ndarray of shape (capacity, n_packed), float64
+    """
+
+    def __init__(self, capacity: int, n_dims: int, n_packed: int):
+        self.count = np.zeros(capacity)
+        self.mean = np.zeros((capacity, n_dims))
+        self.scatter = np.zeros((capacity, n_packed))
+
+    def copy(self, source: int, target: int) -> None:
+        """Copy one component's statistics to another place."""
+        self.count[target] = self.count[source]
+        self.mean[target] = self.mean[source]
+        self.scatter[target] = self.scatter[source]
+
+    def arrays(self) -> list[np.ndarray]:
+        """Return every array held."""
+        return [self.count, self.mean, self.scatter]
+
+
+@dataclass(frozen=True)
+class SplitTask:
+    """How a split is refined: soft as model building does, or hard over magnified weights as compression does.
+
+    `after` is the mass on later sticks, `spread` the packed covariance that compression gives each point.
+    """
+
+    after: float
+    alpha: float
+    soft: bool
+    n_updates: int
+    spread: np.ndarray | None = None
+
+
+class Places:
+    """Statistics and posteriors of up to `capacity` components, and three more places for trials.
+
+    Places `child_a`, `child_b` and `merged` hold the last split's children and the last merge tried. `fits` has, by
+    place: constant of E[log N], log evidence, expected log likelihood.
+
+    A clump's second moment takes `n_second` float32 values and `n_codes` bytes.
+    """
+
+    covariance: str
+    n_codes = 0
+
+    def __init__(self, n_dims: int, n_packed: int, capacity: int, n_items: int):
+        self.n_dims, self.n_packed, self.capacity = n_dims, n_packed, capacity
+        self.child_a, self.child_b, self.merged = capacity, capacity + 1, capacity + 2
+        self.moments = Moments(capacity + 3, n_dims, n_packed)
+        self.post_mean = np.zeros((capacity + 3, n_dims))
+        self.fits = np.zeros((capacity + 3, 3))
+        self.share = np.zeros(n_items)
+        self.sides = np.zeros((4, n_items))
+        self.prior = np.zeros(3)
+        self.no_spread = np.zeros(n_packed)
+        self.n_second = n_packed
+
+    def summarise(self, kept: Items, row: int, moments: Moments, place: int) -> None:
+        """Write statistics as a clump."""
+        kept.counts[row] = moments.count[place]
+        kept.x[row] = moments.mean[place]
+        kept.second[row] = moments.scatter[place] / moments.count[place]
+
+    def clump_moments(self, items: Items) -> np.ndarray:
+        """Return the second moments of all clumps, (n_clumps, n_packed)."""
+        return items.second[: items.n_clumps].copy()
+
+    def split_score(self, entropy: float) -> float:
+        """Return evidence of the last split's children plus the entropy of the share."""
+        return float(self.fits[self.child_a, 1] + self.fits[self.child_b, 1] + entropy)
+
+    def arrays(self) -> list[np.ndarray]:
+        """Return every array held, for the account of memory."""
+        return [*self.moments.arrays(), self.post_mean, self.fits, self.share, self.sides, self.prior, self.no_spread]

@@ -1,0 +1,71 @@
+"""The unit-free prior: a shift and a spread taken from the first epoch and frozen, and the numbers that follow.
+
+Used by agent/learn/mixture/mixture.py and the two families. It must not look at data after the first epoch.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+# Points further than this many spreads from the shift would swamp every sum: they are refused and counted.
+FARTHEST = 1e6
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """Shift and scale between the caller's units and the learner's: z = (x - shift) / scale.
+
+    Attributes
+    ----------
+    shift, scale : ndarray of shape (n_dims,), float64
+        Mean of the first epoch; its deviation, per dimension for the diagonal family (whose dimensions may have
+        different units) and overall for the full one (whose prior is invariant to rotation).
+    """
+
+    shift: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def measure(cls, rows: np.ndarray, covariance: str) -> "Normaliser":
+        """Return the normaliser of a first epoch of shape (n, n_dims), float64.
+
+        Rows that lie absurdly far from the median (over 1e6 times the distance of the middle row) take no part: one
+        broken row in the first epoch must not decide the units of a life.
+        """
+        distance = np.abs(rows - np.median(rows, axis=0)).max(axis=1)
+        middle = np.median(distance)
+        kept = rows[distance <= FARTHEST * middle] if middle > 0.0 else rows
+        shift = kept.mean(axis=0)
+        variance = kept.var(axis=0)
+        overall = float(variance.mean())
+        size = float(np.abs(shift).max())
+        if overall <= (1e-12 * size) ** 2:
+            # Identical rows have no spread; a thousandth of their size is a spread without units, one where all is 0.
+            overall = (1e-3 * size) ** 2 if size > 0.0 else 1.0
+        if covariance == "diagonal":
+            # A constant column has no spread of its own: it is given a little of the others'.
+            constant = variance <= (1e-9 * np.abs(kept).max(axis=0)) ** 2
+            scale = np.sqrt(np.where(constant, 1e-4 * overall, variance))
+        else:
+            scale = np.full(rows.shape[1], np.sqrt(overall))
+        return cls(shift, scale)
+
+    def apply(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows in the learner's units, float64."""
+        return (rows - self.shift) / self.scale
+
+    @property
+    def log_volume(self) -> float:
+        """Log of the volume of the learner's unit: subtracted from log densities per point."""
+        return float(np.log(self.scale).sum())
+
+
+def prior_parameters(covariance: str, n_dims: int, strength: float, scale: float) -> np.ndarray:
+    """Return the three numbers of the prior in normalised units; its mean is the origin.
+
+    The prior expects each component's covariance to be `scale` times the data's own spread: E[Lambda] = I / scale. The
+    full family has kappa_0 = strength, nu_0 = n_dims + 2, S_0 = nu_0 scale I (Normal-inverse-Wishart). The diagonal
+    one is the same in one dimension, for each: kappa_0 = strength, a_0 = 3/2, b_0 = a_0 scale (Normal-gamma).
+    """
+    first = n_dims + 2.0 if covariance == "full" else 1.5
+    return np.array([strength, first, first * scale])

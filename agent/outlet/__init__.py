@@ -1,0 +1,23 @@
+"""Everything that leaves: one sender thread, its carriers, status and health.
+
+In: messages. Out: run folder, sockets, modem port.
+Imports: base, settings, sources, pipeline, transport.
+"""
+
+from stillwatch.outlet.carriers import LiveCarrier, RunFolderCarrier, ThinCarrier
+from stillwatch.outlet.command_box import CommandBox
+from stillwatch.outlet.health import cpu_seconds, rss_bytes
+from stillwatch.outlet.outlet import Carrier, Outlet
+from stillwatch.outlet.status import StatusReporter
+
+__all__ = [
+    "Carrier",
+    "CommandBox",
+    "LiveCarrier",
+    "Outlet",
+    "RunFolderCarrier",
+    "StatusReporter",
+    "ThinCarrier",
+    "cpu_seconds",
+    "rss_bytes",
+]

@@ -1,0 +1,182 @@
+"""Turns what the pipeline knows into messages: scores, alerts, models, clumps, exemplars, changes of state.
+
+Called by agent/pipeline/pipeline.py on the pipeline thread. It must not decide anything: numbers go out as they came,
+rounded to what a reader can use.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from stillwatch.base import Clock, Frame, Nav, scrub
+from stillwatch.epochs import EpochReport, unpack_payload
+from stillwatch.events import EventRecord
+from stillwatch.gate import Verdict
+from stillwatch.learn import EXAMPLE_KINDS, MemoryBoundedMixture
+from stillwatch.novelty import Score as NoveltyScore
+from stillwatch.pipeline.model_message import model_fields
+from stillwatch.transport.wire import messages as m
+
+SCENE_IDS = 1 << 32  # ids of scenes' examples begin here: component times three, plus the kind
+MAX_COMPONENTS_SENT = {"patches": 200, "scenes": 60}
+
+
+class Summaries:
+    """Makes messages of one run.
+
+    Parameters
+    ----------
+    headers : Headers
+        Used by the pipeline thread alone.
+    clock : Clock
+        Stamps monotonic and wall time; stream time comes with the frames.
+    """
+
+    def __init__(self, headers: m.Headers, clock: Clock):
+        self._headers = headers
+        self._clock = clock
+
+    def sequences(self) -> dict[str, int]:
+        """Return the last sequence of each kind sent so far: it reveals to a listener that it lost the last one."""
+        return self._headers.sequences()
+
+    def _head(self, kind: type[m.Message], frame: Frame | None, t_ns: int = 0) -> dict[str, Any]:
+        return self._headers.next(
+            kind,
+            t_ns=frame.t_ns if frame else t_ns,
+            mono_ns=self._clock.monotonic_ns(),
+            wall_ns=self._clock.wall_ns(),
+            source_ns=frame.source_ns if frame else None,
+            frame=frame.sequence if frame else -1,
+        )
+
+    def score(self, frame: Frame, verdict: Verdict, score: NoveltyScore | None, event_id: int) -> m.Score:
+        """`score` is None for a frame that the gate refused."""
+        head = self._head(m.Score, frame)
+        if score is None:
+            return m.Score(**head, accepted=False, reason=verdict.reason, event=event_id)
+        known = not score.learning
+        return m.Score(
+            **head,
+            value=m.finite_or_none(score.value) if known else None,
+            rarity=m.finite_or_none(score.rarity) if known else None,
+            frame_surprise=m.finite_or_none(score.frame_surprise) if known else None,
+            learning=score.learning,
+            event=event_id,
+        )
+
+    def alert(self, frame: Frame, record: EventRecord, exemplar_id: int, thumbnail: bytes) -> m.Alert:
+        x, y = record.position if record.position is not None else (None, None)
+        boxes = np.asarray(record.boxes, np.float32).reshape(-1, 4)
+        return m.Alert(
+            **self._head(m.Alert, frame),
+            id=record.id,
+            alert_kind=record.kind,
+            phase=record.phase,
+            severity=min(max(float(record.severity), 0.0), 1.0),
+            start_frame=record.start_sequence,
+            start_t_ns=record.start_t_ns,
+            duration_s=max(float(record.duration_s), 0.0),
+            peak=m.finite_or_none(record.peak),
+            rarity=m.finite_or_none(record.rarity),
+            x=None if x is None else float(np.clip(x, 0.0, 1.0)),
+            y=None if y is None else float(np.clip(y, 0.0, 1.0)),
+            boxes=boxes if len(boxes) else None,
+            component=record.component,
+            exemplar=exemplar_id,
+            history=np.asarray(record.history, np.float32) if len(record.history) else None,
+            nav=position(frame.nav),
+            thumbnail=thumbnail,
+        )
+
+    def model(self, which: str, mixture: MemoryBoundedMixture, report: EpochReport, labels: dict[str, str]) -> m.Model:
+        """The mixture of a finished epoch, its largest components first; `labels` are by "which/component"."""
+        learnt = report.patches if which == "patches" else report.scenes
+        snapshot = report.models.patches if which == "patches" else report.models.scenes
+        assert snapshot is not None
+        n_seen = max(mixture.n_seen_, 1)
+        return m.Model(
+            **self._head(m.Model, None, report.t_ns),
+            which=which,
+            model_epoch=report.models.epoch,
+            activated_frame=report.models.activated_frame,
+            n_components=snapshot.n_components,
+            **model_fields(snapshot, MAX_COMPONENTS_SENT[which]),
+            horizon=mixture.horizon,
+            free_energy=m.finite_or_none(mixture.free_energy_ / n_seen),
+            labels={key.split("/")[1]: name for key, name in labels.items() if key.startswith(f"{which}/")},
+            splits=learnt.get("splits_kept", 0),
+            merges=learnt.get("merges_kept", 0),
+            clumps=learnt.get("clumps", 0),
+            singlets=learnt.get("singlets", 0),
+            seconds=report.seconds[which],
+            born=np.array([who for who, _ in learnt.get("births", [])], np.int64),
+            died=np.array([who for who, _ in learnt.get("deaths", [])], np.int64),
+        )
+
+    def exemplars(self, report: EpochReport, labels: dict[str, str]) -> list[m.Exemplar]:
+        """Exemplars that were chosen since the last epoch, and examples of scenes that have become better ones."""
+        removed = np.asarray(report.removed_exemplars, np.int64)
+        made = [
+            self._exemplar(exemplar_id, sequence, t_ns, jpeg, share=share, removed=removed)
+            for exemplar_id, share, sequence, t_ns, jpeg in report.changed_exemplars
+        ]
+        for example in report.changed_scenes:
+            sequence, t_ns, jpeg = unpack_payload(example.payload)
+            number = SCENE_IDS + example.component_id * len(EXAMPLE_KINDS) + EXAMPLE_KINDS.index(example.kind)
+            label = labels.get(f"scenes/{example.component_id}", "")
+            made.append(
+                self._exemplar(
+                    number, sequence, t_ns, jpeg, role=example.kind, component=example.component_id, label=label
+                )
+            )
+        return made
+
+    def _exemplar(self, exemplar_id: int, sequence: int, t_ns: int, jpeg: bytes, **fields: Any) -> m.Exemplar:
+        head = self._head(m.Exemplar, None, t_ns)
+        return m.Exemplar(**head, id=exemplar_id, exemplar_frame=sequence, exemplar_t_ns=t_ns, thumbnail=jpeg, **fields)
+
+    def gate_changes(self, frame: Frame, verdict: Verdict) -> list[m.GateChange]:
+        """Lasting faults that began or ended with this frame, and a global change accepted as the new normal."""
+        changes = [
+            ("", event.kind, False) if event.phase == "start" else (event.kind, "", False) for event in verdict.events
+        ]
+        if verdict.scene_change:
+            changes.append(("", "", True))
+        return [
+            m.GateChange(
+                **self._head(m.GateChange, frame),
+                state=verdict.state.value,
+                reason=reason,
+                previous=previous,
+                scene_change=accepted,
+            )
+            for previous, reason, accepted in changes
+        ]
+
+    def source_change(self, state: str, previous: str, detail: str, frame: Frame | None) -> m.SourceChange:
+        height, width = frame.grey.shape if frame else (0, 0)
+        return m.SourceChange(
+            **self._head(m.SourceChange, frame),
+            state=state,
+            previous=previous,
+            detail=scrub(detail)[:256],
+            stream_epoch=frame.epoch if frame else 0,
+            width=width,
+            height=height,
+        )
+
+    def notice(self, level: str, code: str, text: str) -> m.LogNotice:
+        return m.LogNotice(**self._head(m.LogNotice, None), level=level, code=code, text=scrub(text)[:256])
+
+    def summary(self, **fields: Any) -> m.Summary:
+        return m.Summary(**self._head(m.Summary, None), **fields)
+
+
+def position(nav: Nav) -> m.Position | None:
+    """Return the wire's form of a position; None where nothing is known."""
+    known = {
+        name: m.finite_or_none(getattr(nav, name))
+        for name in ("latitude", "longitude", "depth_m", "altitude_m", "heading_deg")
+    }
+    return m.Position(**known) if any(value is not None for value in known.values()) else None

@@ -1,0 +1,421 @@
+"""The agent's process: builds the rooms, runs the loop, saves checkpoints, ends cleanly.
+
+Called by tools (run, demo, record). It must not hold any stage's logic: threads, exits and files only.
+"""
+
+import gc
+import logging
+import pathlib
+import secrets as random_secrets
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import cv2
+import threadpoolctl
+
+from stillwatch.base import Clock, Frame, RealClock, SnapshotError, SourceState, combine, scrub, versions
+from stillwatch.outlet import Carrier, CommandBox, LiveCarrier, Outlet, RunFolderCarrier, StatusReporter, health
+from stillwatch.pipeline import Pipeline, Step
+from stillwatch.process.assembly import make_capture, make_publisher, make_recorder, make_run_folder, make_thin_carrier
+from stillwatch.process.commander import Commander
+from stillwatch.process.degrade import SamplingLadder
+from stillwatch.process.memory_plan import check_memory, memory_of
+from stillwatch.restart import CHECKPOINTS_SPREAD, Resumed, checkpoint, resume
+from stillwatch.settings import Config, config_hash, config_toml
+from stillwatch.sources import Source, open_source
+from stillwatch.transport.disk import Session
+from stillwatch.transport.wire import Headers, Message
+
+logger = logging.getLogger(__name__)
+
+NEXT_TIMEOUT_S = 0.2
+FREEZE_AFTER_FRAMES = 200  # by then every stage has made what it keeps
+IDS_SKIPPED = 100  # more events than can be raised between two checkpoints
+WATCHDOG_NS = 1_000_000_000
+PROGRESS_NS = 200_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a person watching a run wants to know now. `learning` is 0 to 1, 1 once frames are scored."""
+
+    frames: int
+    seconds: float
+    learning: float
+    state: str
+    events: int
+    alerts: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended."""
+
+    exit_code: int
+    reason: str
+    folder: pathlib.Path
+    summary: dict[str, Any]
+
+
+@dataclass(slots=True)
+class RunOptions:
+    """What a caller chooses beside the config. The callbacks run on the pipeline thread."""
+
+    out: pathlib.Path
+    record: pathlib.Path | None = None
+    fresh: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+    on_progress: Callable[[Progress], None] | None = None
+
+
+def run_agent(config: Config, options: RunOptions, clock: Clock | None = None) -> RunResult:
+    """Run one agent until its source ends or `options.stop` is set.
+
+    Raises
+    ------
+    ConfigError, SourceError, SnapshotError, TransportError
+        Before the first frame only: later failures of the source are in the result.
+    """
+    with threadpoolctl.threadpool_limits(limits=1):  # BLAS sums differ between one thread and two
+        cv2.setNumThreads(1)
+        health.share_malloc_arenas()
+        agent = Agent(config, options, clock or RealClock())
+        agent.start()
+        try:
+            agent.loop()
+        finally:
+            result = agent.finish()
+        return result
+
+
+class Agent:
+    """One run: everything that lives from its start to its end.
+
+    Parameters
+    ----------
+    config : Config
+    options : RunOptions
+    clock : Clock
+    """
+
+    def __init__(self, config: Config, options: RunOptions, clock: Clock):
+        self._config, self._options, self._clock = config, options, clock
+        source = open_source(config.source.uri, config.source, clock)
+        wall_ns = clock.wall_ns()
+        self._identity = (
+            config.agent.id,
+            f"{wall_ns // 10**9:x}-{random_secrets.token_hex(2)}",
+            health.boot_id(),
+            wall_ns // 10**6,
+        )
+        self.pipeline = Pipeline(config, self, clock, headers=Headers(*self._identity))
+        memory = memory_of(self.pipeline)
+        check_memory(config, memory, "config")
+        publisher = make_publisher(config, clock)
+        self._disk_changes: deque[tuple[str, str]] = deque(maxlen=16)
+        self._folder = make_run_folder(config, options.out, clock, self._on_disk_state)
+        self._resumed = self._resume()
+        session = self._session(source)
+        self._recorder = make_recorder(config, options.record, clock, session, self._resumed, self._on_disk_state)
+        self._capture = make_capture(config, clock, source.live, self._resumed, self._recorder)
+        self._box = CommandBox()
+        self._live = LiveCarrier(publisher, self._box) if publisher is not None else None
+        self._thin = make_thin_carrier(config, clock)
+        carriers: list[Carrier] = [RunFolderCarrier(self._folder)]
+        messages_too = self._recorder if options.record != options.out else None  # the run folder has them already
+        carriers += [carrier for carrier in (self._live, messages_too, self._thin) if carrier is not None]
+        self._reporter = StatusReporter(
+            Headers(*self._identity),
+            clock,
+            self.pipeline,
+            self._capture,
+            folder=options.out,
+            config_hash=config_hash(config),
+            memory_bytes=sum(n for _, n in memory),
+            extra=self._of_transport,
+        )
+        self._outlet = Outlet(
+            carriers,
+            clock,
+            lossless=not self._capture.live,
+            heartbeat=self._reporter,
+            heartbeat_s=config.publish.heartbeat_s,
+        )
+        self._commander = Commander(
+            self.pipeline, self._box, journal=self._journal, status=self._answer_status, now_ns=clock.monotonic_ns
+        )
+        self._ladder = SamplingLadder(config.learning.patch_share)
+        self._state = SourceState.CONNECTING
+        self._started_ns = self._saved_ns = self._pinged_ns = self._shown_ns = clock.monotonic_ns()
+
+    def send(self, message: Message) -> None:
+        """The pipeline's sink: messages of the time before the sender exists are kept by nobody."""
+        self._outlet.send(message)
+
+    # -- start, loop, end ------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Write down what runs, bind the sockets, start to read. TransportError if an endpoint is taken."""
+        config = self._config
+        agent, run, boot, epoch = self._identity
+        self._folder.write_config(
+            scrub(config_toml(config)),
+            config_hash(config),
+            agent=agent,
+            run=run,
+            boot=boot,
+            epoch=epoch,
+            role="agent",
+            source=self._capture.info.uri,
+            versions=versions(),
+            live=self._capture.live,
+        )
+        logger.info("config %s of agent %s, run %s", config_hash(config), agent, run)
+        self._outlet.start()
+        self._capture.start()
+        health.notify_service_manager("READY=1")
+
+    def loop(self) -> None:
+        """Take frames until the source ends or somebody asks us to stop."""
+        while not self._options.stop.is_set():
+            frame = self._capture.next(NEXT_TIMEOUT_S)
+            self._commander.run()
+            self._watch_source(frame)
+            if frame is not None:
+                self._take(frame)
+            elif self._capture.ended:
+                break
+            self._look_after()
+
+    def finish(self) -> RunResult:
+        """Stop reading, save the state, publish the summary, close everything. Takes at most a few seconds."""
+        health.notify_service_manager("STOPPING=1")
+        self._capture.stop()
+        error = self._capture.error
+        stopped = self._options.stop.is_set()
+        self._save(finished=not stopped, at_end=True)
+        self.pipeline.finish()
+        reason = "stopped" if stopped else str(error) if error is not None else "source ended"
+        exit_code = 0 if error is None or stopped else error.exit_code
+        summary = self._summary()
+        self._announce_end(summary, exit_code, scrub(reason))
+        self._outlet.close()
+        if self._recorder is not None:
+            self._recorder.end(summary, summary["hash"], reason)
+        self._folder.finish({**summary, "exit_code": exit_code, "reason": scrub(reason), **self._accounts()})
+        self.pipeline.close()
+        return RunResult(exit_code, scrub(reason), self._options.out, summary)
+
+    # -- one frame -------------------------------------------------------------------------------------------
+
+    def _take(self, frame: Frame) -> None:
+        if self._resumed is not None:
+            if frame.sequence < self._resumed.skip_before:
+                return
+            frame = replace(frame, t_ns=frame.t_ns + self._resumed.t_offset_ns)
+        if self._recorder is not None:
+            frame = self._recorder.frame(frame)
+        step = self.pipeline.step(frame)
+        if self._recorder is not None:
+            self._record(step)
+        if self.pipeline.frames == FREEZE_AFTER_FRAMES:
+            gc.collect()
+            gc.freeze()  # what exists now lives as long as we do: no collection need look at it again
+
+    def _record(self, step: Step) -> None:
+        assert self._recorder is not None
+        verdict, score = step.verdict, step.score
+        if step.activation is not None:
+            self._recorder.activation(step.frame, step.activation.learner_hash, step.activation.models.epoch)
+        self._recorder.decision(
+            step.frame,
+            accepted=verdict.accepted,
+            reason=verdict.reason,
+            state=verdict.state.value,
+            scene_change=verdict.scene_change,
+            value=score.value if score else None,
+            rarity=score.rarity if score else None,
+            event=self.pipeline.events.open_id,
+        )
+
+    def _watch_source(self, frame: Frame | None) -> None:
+        state = combine(self._capture.state, self.pipeline.gate_state)
+        if state is SourceState.ENDED and frame is not None:
+            state = SourceState.LIVE
+        if state is not self._state:
+            error = self._capture.error
+            detail = str(error) if error is not None and state is not SourceState.LIVE else ""
+            self.send(self.pipeline.summaries.source_change(state.value, self._state.value, detail, frame))
+            self._state = state
+            if state is SourceState.FROZEN:
+                self._capture.request_reopen()
+
+    def _look_after(self) -> None:
+        """What is due by the clock: watchdog, progress, checkpoint, sampling; no result changes unrecorded."""
+        now_ns = self._clock.monotonic_ns()
+        while self._disk_changes:
+            state, text = self._disk_changes.popleft()
+            level = "info" if state == "ok" else "error"
+            self.send(self.pipeline.summaries.notice(level, f"disk_{state.removeprefix('disk_')}", text[:256]))
+        if now_ns - self._pinged_ns >= WATCHDOG_NS:
+            self._pinged_ns = now_ns
+            health.notify_service_manager("WATCHDOG=1")
+        if now_ns - self._shown_ns >= PROGRESS_NS and self._options.on_progress is not None:
+            self._shown_ns = now_ns
+            self._options.on_progress(self.progress())
+        every_ns = int(self._config.storage.checkpoint_every_s * 1e9)
+        waited_ns = now_ns - self._saved_ns
+        if waited_ns >= every_ns and (self.pipeline.learners.is_idle or waited_ns >= 2 * every_ns):
+            self._save(finished=False)
+        if self._capture.live:
+            share = self._ladder.step(now_ns, self.pipeline.frames, self._capture.counters()["dropped"])
+            if share is not None:
+                self._commander.change("set_share", {"share": share})
+                text = f"learning from {100 * share:.0f} % of the patches: the board {self._ladder.why}"
+                self.send(self.pipeline.summaries.notice("warning", "sampling", text))
+
+    # -- what others ask of us -------------------------------------------------------------------------------
+
+    def progress(self) -> Progress:
+        pipeline = self.pipeline
+        return Progress(
+            pipeline.frames,
+            (self._clock.monotonic_ns() - self._started_ns) / 1e9,
+            pipeline.progress,
+            self._state.value,
+            pipeline.events.n_events,
+            pipeline.alerts,
+            self._capture.counters()["dropped"],
+        )
+
+    def _journal(self, command: str, arguments: dict[str, Any]) -> None:
+        if self._recorder is not None:
+            last = self.pipeline.last_frame
+            before = last.sequence + 1 if last is not None else 0
+            self._recorder.journal(before, command, arguments, self._clock.wall_ns())
+
+    def _answer_status(self) -> dict[str, Any]:
+        pipeline = self.pipeline
+        return {
+            "state": self._state.value,
+            "frames": pipeline.frames,
+            "accepted": pipeline.accepted,
+            "events": pipeline.events.n_events,
+            "alerts": pipeline.alerts,
+            "learning": pipeline.progress,
+            "model_hash": pipeline.model_hash,
+        }
+
+    def _of_transport(self) -> dict[str, Any]:
+        publisher = self._live.publisher if self._live is not None else None
+        drops = dict(self._outlet.drops)
+        for kind, count in (publisher.drops if publisher else {}).items():
+            drops[kind] = drops.get(kind, 0) + count
+        tx_bytes = dict(publisher.tx_bytes) if publisher else {}
+        if self._thin is not None:
+            tx_bytes["link"] = self._thin.tx_bytes
+        return {"drops": drops, "tx_bytes": tx_bytes, "endpoints": publisher.endpoints if publisher else {}}
+
+    def _on_disk_state(self, state: str, text: str) -> None:
+        """Called by whoever writes, on its own thread, when a disk stops or begins to take records."""
+        logger.warning("%s", text)
+        self._disk_changes.append((state, text))  # told to subscribers by the pipeline thread
+
+    # -- saving ----------------------------------------------------------------------------------------------
+
+    def _session(self, source: Source) -> Session:
+        agent, run, boot, _ = self._identity
+        return Session(
+            agent=agent,
+            run=run,
+            boot=boot,
+            config_text=scrub(config_toml(self._config)),
+            config_hash=config_hash(self._config),
+            source_uri=source.info.uri,
+            source_kind=source.info.kind,
+            live=source.live,
+        )
+
+    def _resume(self) -> Resumed | None:
+        if self._options.fresh:
+            return None
+        resumed = resume(self._config, self._folder.checkpoints, self.pipeline)
+        if resumed is not None and resumed.after_crash:
+            self.pipeline.events.skip_ids(IDS_SKIPPED)
+        return resumed
+
+    def _save(self, *, finished: bool, at_end: bool = False) -> None:
+        """Save a checkpoint; a disk that refuses it costs the checkpoint, not the run.
+
+        `finished`: the source has ended. `at_end`: nothing happens after it, so that no number can be given twice.
+        """
+        self._saved_ns = self._clock.monotonic_ns()
+        frame = self.pipeline.last_frame
+        if frame is None:
+            return
+        learnt = self.pipeline.learner_hash()
+        meta = {
+            "agent": self._config.agent.id,
+            "run": self._identity[1],
+            "config_hash": config_hash(self._config),
+            "source": self._capture.info.uri,
+            "next_sequence": frame.sequence + 1,
+            "t_ns": frame.t_ns,
+            "finished": finished,
+            "live": self._capture.live,
+            "accepted": self.pipeline.accepted,
+            "hash": learnt,
+            "at_end": at_end,
+        }
+        recorder = self._recorder if self._recorder is not None and self._recorder.state == "ok" else None
+        folders = [self._folder.checkpoints] + ([recorder.checkpoints] if recorder else [])
+        try:
+            for folder in dict.fromkeys(folders):
+                path = checkpoint.save(
+                    folder,
+                    self.pipeline.state(),
+                    meta,
+                    keep=self._config.storage.checkpoints_kept,
+                    spread=CHECKPOINTS_SPREAD if recorder and folder == recorder.checkpoints else 0,
+                )
+            if recorder is not None:
+                recorder.saved(frame.sequence, self.pipeline.accepted, path, learnt)
+        except (OSError, SnapshotError) as error:
+            logger.warning("checkpoint not saved: %s", error)
+
+    def _summary(self) -> dict[str, Any]:
+        pipeline = self.pipeline
+        return {
+            "frames": pipeline.frames,
+            "accepted": pipeline.accepted,
+            "refused": dict(pipeline.refused),
+            "dropped": self._capture.counters()["dropped"],
+            "events": pipeline.events.n_events,
+            "alerts": pipeline.alerts,
+            "hash": pipeline.learner_hash(),
+        }
+
+    def _announce_end(self, summary: dict[str, Any], exit_code: int, reason: str) -> None:
+        if self._state is not SourceState.ENDED:
+            last = self.pipeline.last_frame
+            change = self.pipeline.summaries.source_change(SourceState.ENDED.value, self._state.value, reason, last)
+            self.send(change)
+        self.send(self.pipeline.summaries.summary(**summary, exit_code=exit_code, reason=reason[:256]))
+
+    def _accounts(self) -> dict[str, Any]:
+        """What only summary.json has room for."""
+        return {
+            "seconds": (self._clock.monotonic_ns() - self._started_ns) / 1e9,
+            "source": self._capture.counters(),
+            "suppressed": dict(self.pipeline.events.suppressed),
+            "encoder_hash": self.pipeline.features.encoder_hash,
+            "config_hash": config_hash(self._config),
+            "peak_rss_bytes": health.peak_rss_bytes(),
+            "cpu_seconds": health.cpu_seconds(),
+            "lost_records": self._folder.lost_records,
+            **self._of_transport(),
+        }

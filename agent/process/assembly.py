@@ -1,0 +1,94 @@
+"""Makes the parts of a run that depend on the config: sockets, folders, recorder, capture.
+
+Called by agent/process/app.py. It must not start anything.
+"""
+
+import pathlib
+from collections.abc import Callable
+
+from stillwatch.base import Clock, ConfigError
+from stillwatch.outlet import ThinCarrier
+from stillwatch.restart import Recorder, Resumed
+from stillwatch.settings import Config, Problem
+from stillwatch.sources import Capture, NavTrack, Source, open_source
+from stillwatch.transport.disk import RunFolder, Session
+from stillwatch.transport.live import Publisher, load_server_keys
+from stillwatch.transport.thin import find_preset, parse_endpoint, read_link_key
+from stillwatch.transport.wire import LinkError, SecurityError, TransportError
+
+OnState = Callable[[str, str], None]
+
+
+def make_publisher(config: Config, clock: Clock) -> Publisher | None:
+    """Return the live plane's publisher, None where none is wanted; ConfigError where strangers could listen."""
+    publish = config.publish
+    if not publish.endpoint:
+        return None
+    try:
+        keys = load_server_keys(publish.key_file, publish.allow_file) if publish.key_file else None
+        return Publisher(
+            publish.endpoint, config.agent.id, queue=publish.queue, keys=keys, control=publish.control, clock=clock
+        )
+    except TransportError as error:
+        raise ConfigError([Problem("config", "publish.endpoint", publish.endpoint, str(error))]) from None
+
+
+def make_thin_carrier(config: Config, clock: Clock) -> ThinCarrier | None:
+    """Return the thin link's carrier, None where no preset is named; ConfigError where it cannot be used."""
+    link = config.link
+    if not link.preset:
+        return None
+    try:
+        find_preset(link.preset)
+        parse_endpoint(link.endpoint)
+        parse_endpoint(link.listen, "link.listen")
+        read_link_key(link.key_file)
+    except (LinkError, SecurityError) as error:
+        raise ConfigError([Problem("config", "link", link.preset, str(error))]) from None
+    return ThinCarrier(link, pathlib.Path(link.outbox_dir) / config.agent.id, clock)
+
+
+def make_run_folder(config: Config, path: pathlib.Path, clock: Clock, on_state: OnState) -> RunFolder:
+    storage = config.storage
+    return RunFolder(
+        path,
+        clock,
+        max_bytes=storage.max_bytes,
+        min_free_bytes=storage.min_free_bytes,
+        max_age_s=storage.max_age_days * 86_400.0,
+        on_state=on_state,
+    )
+
+
+def make_recorder(
+    config: Config,
+    folder: pathlib.Path | None,
+    clock: Clock,
+    session: Session,
+    resumed: Resumed | None,
+    on_state: OnState,
+) -> Recorder | None:
+    if folder is None:
+        return None
+    return Recorder(folder, config, clock, session, resumed=resumed.path if resumed else None, on_state=on_state)
+
+
+def make_capture(
+    config: Config, clock: Clock, live: bool, resumed: Resumed | None, recorder: Recorder | None
+) -> Capture:
+    """Return the capture of the config's source; a recorder listens to every source that it opens."""
+    source = config.source
+    nav_at = NavTrack(source.nav_csv, live=live, start=source.nav_start).at if source.nav_csv else None
+
+    def make_source() -> Source:
+        opened = open_source(source.uri, source, clock)
+        return recorder.tap(opened) if recorder is not None else opened
+
+    return Capture(
+        make_source,
+        source,
+        clock,
+        first_sequence=resumed.first_sequence if resumed else 0,
+        nav_at=nav_at,
+        seed=config.agent.seed,
+    )

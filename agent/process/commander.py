@@ -1,0 +1,82 @@
+"""Carries out commands from the control socket between two frames.
+
+Called by process/app.py. A command that changes what the pipeline computes goes through pipeline/journal.py's `apply`,
+is tied to the next frame and recorded; the others only read.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from stillwatch.base import UsageError
+from stillwatch.epochs import unpack_payload
+from stillwatch.outlet import CommandBox
+from stillwatch.pipeline import JOURNALLED, Pipeline, apply
+from stillwatch.transport.live import Command
+
+
+class Commander:
+    """Takes commands out of the box, once each, on the pipeline thread.
+
+    Parameters
+    ----------
+    pipeline, box
+    journal : callable(command, arguments)
+        Records a command before it takes effect.
+    status : callable
+        Returns the answer to `status`.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        box: CommandBox,
+        *,
+        journal: Callable[[str, dict[str, Any]], None],
+        status: Callable[[], dict[str, Any]],
+        now_ns: Callable[[], int],
+    ):
+        self._pipeline = pipeline
+        self._box = box
+        self._journal = journal
+        self._status = status
+        self._now_ns = now_ns
+
+    def run(self) -> None:
+        """Carry out what waits."""
+        for command in self._box.take():
+            if command.is_expired(self._now_ns()):
+                continue  # who asked has stopped waiting, and may have asked somebody else
+            try:
+                result, attachment = self._carry_out(command)
+            except UsageError as error:
+                self._box.answer(command, error=str(error))
+            else:
+                self._box.answer(command, result, attachment=attachment)
+
+    def change(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Record and apply one change of the pipeline, from a command or from the agent itself."""
+        self._journal(name, arguments)
+        return apply(self._pipeline, name, arguments)
+
+    def _carry_out(self, command: Command) -> tuple[dict[str, Any], bytes]:
+        if command.name in JOURNALLED:
+            return self.change(command.name, msgspec.to_builtins(command.arguments)), b""
+        if command.name == "status":
+            return self._status(), b""
+        if command.name == "snapshot":
+            return {"messages": self._pipeline.publish_all()}, b""
+        return {}, self._exemplar(command.arguments.id)
+
+    def _exemplar(self, exemplar_id: int) -> bytes:
+        """Return the best picture we keep of an exemplar: as stored, before any link made it smaller."""
+        learner = self._pipeline.learners.exemplars
+        self._pipeline.learners.wait()
+        held = [int(i) for i in learner.exemplar_ids_]
+        if exemplar_id not in held:
+            raise UsageError(f"exemplar {exemplar_id} is not held; held are {held}")
+        _, _, jpeg = unpack_payload(learner.payloads()[held.index(exemplar_id)])
+        if not jpeg:
+            raise UsageError(f"exemplar {exemplar_id} has no picture")
+        return jpeg

@@ -1,0 +1,40 @@
+"""What a config will take of memory, stage by stage, found by building the stages.
+
+Called by agent/process/app.py at start and by `check-config`. It must not estimate: the table is what a run allocates.
+"""
+
+from stillwatch.base import ConfigError, VirtualClock
+from stillwatch.pipeline import Pipeline
+from stillwatch.settings import Config, Problem
+from stillwatch.transport.wire import Message
+
+MemoryTable = list[tuple[str, int]]
+
+
+class _Nowhere:
+    def send(self, message: Message) -> None:
+        """Nobody listens to a plan."""
+
+
+def memory_of(pipeline: Pipeline) -> MemoryTable:
+    """Return (stage, bytes) of a pipeline and of the frames that wait for it: grey and colour."""
+    source = pipeline.config.source
+    ring = (source.ring_frames + 1) * source.width * source.height * 4
+    return [("frame ring", ring), *pipeline.memory()]
+
+
+def planned_memory(config: Config) -> MemoryTable:
+    """Return the memory by stage that a run of this config will allocate."""
+    pipeline = Pipeline(config, _Nowhere(), VirtualClock())
+    rows = memory_of(pipeline)
+    pipeline.close()
+    return rows
+
+
+def check_memory(config: Config, memory: MemoryTable, file: str) -> None:
+    """Raise ConfigError where the plan is over the limit: better no start than a kill in the field."""
+    total, limit = sum(n_bytes for _, n_bytes in memory), config.limits.memory_bytes
+    if total > limit:
+        stage, largest = max(memory, key=lambda row: row[1])
+        message = f"{total} bytes planned, over the limit {limit}; the largest is {stage} with {largest}"
+        raise ConfigError([Problem(file, "limits.memory_bytes", str(limit), message)])

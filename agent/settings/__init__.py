@@ -1,0 +1,30 @@
+"""Every setting of an agent, read from TOML with every fault listed at once.
+
+In: a config file and overrides. Out: `Config`.
+Imports: base.
+"""
+
+from stillwatch.settings.config import (
+    Config,
+    EventsConfig,
+    FeaturesConfig,
+    GateConfig,
+    LinkConfig,
+    MixtureConfig,
+    SourceConfig,
+)
+from stillwatch.settings.reader import Problem, config_hash, config_toml, load_config
+
+__all__ = [
+    "Config",
+    "EventsConfig",
+    "FeaturesConfig",
+    "GateConfig",
+    "LinkConfig",
+    "MixtureConfig",
+    "Problem",
+    "SourceConfig",
+    "config_hash",
+    "config_toml",
+    "load_config",
+]

@@ -1,0 +1,182 @@
+"""One URI turned into the right source.
+
+Called by agent/process/app.py and tools to make the sources that agent/sources/capture.py reads. Parses and looks at
+the disk; opens nothing.
+"""
+
+import difflib
+import glob
+import os
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from stillwatch.base import Clock, ConfigError, SourceError, secrets
+from stillwatch.settings import SourceConfig
+from stillwatch.sources.base import Source
+
+NETWORK_SCHEMES = ("rtsp", "rtsps", "http", "https")
+SCHEMES = (*NETWORK_SCHEMES, "v4l2", "synthetic", "recording", "file", "folder")
+GLOB_CHARACTERS = frozenset("*?[")
+
+
+def open_source(uri: str, config: SourceConfig, clock: Clock) -> Source:
+    """Make the source that `uri` names, unopened.
+
+    Accepts a video file (`clip.mp4?loop=3`), an image, a folder of images (`dir?live=1` for one that is being
+    filled), a glob of images, rtsp:// rtsps:// http:// https://, `v4l2:/dev/v4l/by-id/...`,
+    `synthetic:NAME?seed=1&...` and `recording:DIR`. `${env:NAME}` and `${file:PATH}` are replaced first, so that
+    no password needs to stand in a config file or command line.
+
+    Raises
+    ------
+    ConfigError
+        The URI cannot be understood.
+    SourceError
+        It can, but names no existing file or folder.
+    """
+    uri = secrets.expand(uri)
+    secrets.register_uri(uri)
+    if not uri.strip():
+        raise ConfigError(["source.uri: empty; give a file, a folder, rtsp://..., v4l2:... or synthetic:NAME"])
+    scheme = _scheme(uri)
+    if scheme in NETWORK_SCHEMES:
+        return _network_source(uri, scheme, config, clock)
+    if scheme in ("v4l2", "synthetic", "recording"):
+        rest = uri.split(":", 1)[1].removeprefix("//")
+        if not rest:
+            raise ConfigError([f"source.uri: nothing after {scheme}:"])
+        return _named_source(scheme, rest, config, clock)
+    if scheme == "file" and uri.startswith("file://"):
+        uri = unquote(uri.removeprefix("file://"))
+    elif scheme in ("file", "folder"):
+        uri = uri.split(":", 1)[1]
+    return _disk_source(uri, config, clock)
+
+
+def redact(uri: str) -> str:
+    """Return the URI as it may be shown: user and password, and credentials in its query, replaced."""
+    return secrets.redact_uri(uri)
+
+
+def _scheme(uri: str) -> str:
+    """Return the scheme of a URI, '' for a path. An existing path wins over a scheme of the same spelling."""
+    head, colon, rest = uri.partition(":")
+    if not colon or os.path.exists(uri) or os.sep in head or len(head) < 2 or not head.isalnum():
+        return ""
+    scheme = head.lower()
+    if scheme in SCHEMES:
+        return scheme
+    if not rest.startswith("//"):
+        if scheme in difflib.get_close_matches(scheme, SCHEMES):
+            return scheme
+        near = difflib.get_close_matches(scheme, SCHEMES, 1)
+        if not near:
+            return ""
+        raise ConfigError([f"source.uri: unknown kind {head!r}; did you mean {near[0]!r}?"])
+    near = difflib.get_close_matches(scheme, SCHEMES, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(SCHEMES)}"
+    raise ConfigError([f"source.uri: unknown kind {head!r}{hint}"])
+
+
+def _network_source(uri: str, scheme: str, config: SourceConfig, clock: Clock) -> Source:
+    from stillwatch.sources.live import NetworkSource
+
+    uri = secrets.encode_userinfo(uri)
+    try:
+        parts = urlsplit(uri)
+        host, _ = parts.hostname, parts.port
+    except ValueError:  # its text may quote a part of the password
+        problem = f"source.uri: host or port cannot be understood (port: 0 to 65535) in {redact(uri)}"
+        raise ConfigError([problem]) from None
+    if not host:
+        raise ConfigError([f"source.uri: no host in {redact(uri)}"])
+    return NetworkSource(uri, "rtsp" if scheme.startswith("rtsp") else "http", config, clock)
+
+
+def _named_source(scheme: str, rest: str, config: SourceConfig, clock: Clock) -> Source:
+    if scheme == "v4l2":
+        from stillwatch.sources.live import CameraSource
+
+        return CameraSource(rest, config, clock)
+    if scheme == "recording":
+        from stillwatch.sources.recording import RecordingSource
+
+        return RecordingSource(rest, config, clock)
+    from stillwatch.sources.synthetic import SyntheticSource
+
+    name, _, query = rest.partition("?")
+    return SyntheticSource(name, _query(query, rest), config)
+
+
+def _disk_source(path: str, config: SourceConfig, clock: Clock) -> Source:
+    path = os.path.expanduser(path)
+    options: dict[str, str] = {}
+    # A name with a question mark is a glob or a query; a file that is really called so wins.
+    if not os.path.exists(path) and "?" in path:
+        bare, _, query = path.rpartition("?")
+        if "=" in query:
+            path, options = bare, _query(query, path)
+    loop, live = _disk_options(path, options)
+    if os.path.isdir(path):
+        from stillwatch.sources.images import FolderSource
+
+        return FolderSource(path, config, clock, live=live, loop=loop)
+    if not os.path.exists(path):
+        return _glob_source(path, config, loop, live)
+    if live:
+        raise ConfigError([f"source.uri: live=1 is for folders, {path} is a file"])
+    return _file_source(path, config, loop)
+
+
+def _glob_source(path: str, config: SourceConfig, loop: int, live: bool) -> Source:
+    from stillwatch.sources.images import ImagesSource, natural_key
+
+    if not GLOB_CHARACTERS & set(path):
+        raise SourceError(f"{path}: no such file or folder")
+    if live:
+        raise ConfigError([f"source.uri: live=1 is for folders, {path} is a pattern"])
+    matches = sorted((name for name in glob.glob(path) if os.path.isfile(name)), key=natural_key)
+    if not matches:
+        raise SourceError(f"{path}: no file matches")
+    return ImagesSource(path, matches, config, loop=loop)
+
+
+def _file_source(path: str, config: SourceConfig, loop: int) -> Source:
+    """Choose by content: a PNG named .mp4 is an image; an animated one, or a stream of JPEGs, is a video."""
+    from stillwatch.sources.image_header import is_still_image
+
+    if not os.path.isfile(path):
+        raise SourceError(f"{path}: neither a file nor a folder (use v4l2:{path} for a camera)")
+    try:
+        still = is_still_image(Path(path))
+    except OSError as error:
+        raise SourceError(f"{path}: cannot be read: {error.strerror}") from None
+    if still:
+        from stillwatch.sources.images import ImagesSource
+
+        return ImagesSource(path, [path], config, loop=loop)
+    from stillwatch.sources.video import VideoFileSource
+
+    return VideoFileSource(path, config, loop=loop)
+
+
+def _disk_options(path: str, options: dict[str, str]) -> tuple[int, bool]:
+    unknown = sorted(set(options) - {"loop", "live"})
+    if unknown:
+        raise ConfigError([f"source.uri: unknown option {unknown[0]!r} after {path}; known: loop, live"])
+    loop = options.get("loop", "1")
+    if not loop.isdecimal() or not 1 <= int(loop) <= 1_000_000:
+        raise ConfigError([f"source.uri: loop={loop} is outside [1, 1000000]"])
+    live = options.get("live", "0")
+    if live not in ("0", "1"):
+        raise ConfigError([f"source.uri: live={live} is neither 0 nor 1"])
+    return int(loop), live == "1"
+
+
+def _query(query: str, whole: str) -> dict[str, str]:
+    if not query:
+        return {}
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=True))
+    except ValueError:
+        raise ConfigError([f"source.uri: options after '?' are not key=value pairs in {redact(whole)}"]) from None

@@ -1,0 +1,9 @@
+"""Worlds made by seed, with exact truth: a road, a room, a transect over a sea floor.
+
+In: a name, a seed, a size. Out: pictures and the events in them.
+Imports: base.
+"""
+
+from stillwatch.worlds.catalogue import make_world
+
+__all__ = ["make_world"]

@@ -1,0 +1,142 @@
+"""One message of every kind with every field set, always the same: golden bytes, fuzzing and round trips start here."""
+
+import numpy as np
+
+from stillwatch.transport.wire import messages as m
+
+HEADER = {
+    "agent": "cam1", "run": "20260102T030405Z-1", "boot": "b00t", "epoch": 3, "sequence": 41, "t_ns": 12_000_000_000,
+    "mono_ns": 98_000_000_001, "wall_ns": 1_767_322_800_000_000_000, "source_ns": 11_999_999_999, "frame": 360,
+}  # fmt: skip
+
+
+def _grid(dtype: str, *shape: int) -> np.ndarray:
+    return (np.arange(np.prod(shape)).reshape(shape) / 8.0).astype(dtype)
+
+
+def examples() -> dict[str, m.Message]:
+    """Return a fully filled message of each kind, by kind."""
+    made = [
+        m.Status(
+            **HEADER,
+            state="live",
+            learning=0.5,
+            frames=361,
+            accepted=350,
+            refused={"dark": 11},
+            dropped=2,
+            events=3,
+            alerts=1,
+            suppressed={"budget": 2},
+            drops={"score": 4},
+            sequences={"score": 361},
+            tx_bytes={"live": 70_000},
+            epochs={"patches": 4},
+            model_hash="00112233aabbccdd",
+            encoder_hash="e" * 16,
+            config_hash="c" * 16,
+            memory_bytes=50_000_000,
+            rss_bytes=150_000_000,
+            cpu_seconds=12.5,
+            temperature_c=41.25,
+            disk_free_bytes=2**40,
+            rate_hz=30.0,
+            frame_age_s=0.03125,
+            versions={"stillwatch": "0.1.0"},
+            source_kind="rtsp",
+            source_uri="rtsp://***@cam/1",
+            endpoints={"data": "tcp://127.0.0.1:5570"},
+        ),
+        m.Score(**HEADER, value=3.5, rarity=1024.0, frame_surprise=-20.25, event=7, accepted=True, reason=""),
+        m.Alert(
+            **HEADER,
+            id=7,
+            alert_kind="novelty",
+            phase="update",
+            severity=0.75,
+            start_frame=350,
+            start_t_ns=11_000_000_000,
+            duration_s=1.5,
+            peak=9.25,
+            rarity=4096.0,
+            x=0.5,
+            y=0.25,
+            boxes=_grid("f4", 2, 4),
+            component=19,
+            exemplar=4,
+            history=_grid("f4", 5),
+            nav=m.Position(latitude=54.5, longitude=10.25, depth_m=20.5, altitude_m=2.0, heading_deg=270.0),
+            thumbnail=b"\xff\xd8jpeg\xff\xd9",
+        ),
+        m.Model(
+            **HEADER,
+            which="patches",
+            covariance="diagonal",
+            n_dims=3,
+            n_components=2,
+            model_epoch=4,
+            activated_frame=352,
+            free_energy=12.5,
+            ids=np.array([19, 4]),
+            counts=_grid("f8", 2),
+            weights=_grid("f4", 2),
+            means=_grid("f4", 2, 3),
+            variances=_grid("f4", 2, 3),
+            prior_mean=_grid("f4", 3),
+            prior_scale=_grid("f4", 3),
+            prior_strength=0.25,
+            prior_dof=3.0,
+            concentration=1.0,
+            horizon=10_000,
+            seconds=0.5,
+            splits=1,
+            merges=2,
+            clumps=30,
+            singlets=5,
+            born=np.array([19]),
+            died=np.array([2, 3]),
+            labels={"19": "sand"},
+        ),
+        m.Clumps(
+            **HEADER,
+            which="scenes",
+            model_epoch=4,
+            n_clumps=9,
+            counts=_grid("f2", 2),
+            means=_grid("i1", 2, 3),
+            variances=_grid("i1", 2, 3),
+            mean_scale=_grid("f4", 3),
+            mean_offset=_grid("f4", 3),
+            variance_scale=_grid("f4", 3),
+        ),
+        m.Exemplar(
+            **HEADER,
+            id=4,
+            exemplar_frame=100,
+            exemplar_t_ns=3_000_000_000,
+            share=0.25,
+            component=19,
+            role="most_typical",
+            label="sand",
+            removed=np.array([1, 2]),
+            thumbnail=b"\xff\xd8jpeg\xff\xd9",
+        ),
+        m.GateChange(**HEADER, state="dark", reason="dark", previous="open", scene_change=True),
+        m.SourceChange(
+            **HEADER, state="stalled", previous="live", detail="no frame", stream_epoch=1, width=384, height=288
+        ),
+        m.LogNotice(**HEADER, level="warning", code="disk_full", text="1 MB left", count=3),
+        m.Summary(
+            **HEADER,
+            frames=361,
+            accepted=350,
+            refused={"dark": 11},
+            dropped=2,
+            events=3,
+            alerts=1,
+            hash="a" * 16,
+            exit_code=0,
+            reason="end of source",
+        ),
+    ]
+    return {m.kind_of(message): message for message in made}

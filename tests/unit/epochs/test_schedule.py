@@ -1,0 +1,163 @@
+"""When an epoch ends, when its model becomes active, what a restart keeps: all counted in frames, never in time."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from stillwatch.base.clock import RealClock
+from stillwatch.base.errors import SnapshotError
+from stillwatch.epochs.schedule import Learners
+from stillwatch.settings.reader import load_config
+
+N_PATCHES, PATCH_DIMS, FRAME_DIMS = 60, 6, 5
+SETTINGS = [
+    "patches.memory=400", "scenes.memory=60", "learning.first_epoch_frames=4", "learning.epoch_frames=16",
+    "learning.activation_delay_frames=3", "exemplars.k=3", "exemplars.block=8", "exemplars.validation=20",
+]  # fmt: skip
+
+
+@pytest.fixture
+def make():
+    made = []
+
+    def make(*settings):
+        config = load_config(None, [*SETTINGS, *settings])
+        learners = Learners(config, RealClock(), n_patch_dims=PATCH_DIMS, n_frame_dims=FRAME_DIMS)
+        made.append(learners)
+        return learners
+
+    yield make
+    for learners in made:
+        learners.close()
+
+
+def sample(i):
+    """One frame's patches around three centres, its descriptor, and which patches count."""
+    rng = np.random.default_rng([5, i])
+    centres = np.array([[0.0] * PATCH_DIMS, [4.0] * PATCH_DIMS, [-4.0] * PATCH_DIMS])
+    rows = (centres[rng.integers(0, 3, N_PATCHES)] + rng.normal(size=(N_PATCHES, PATCH_DIMS))).astype(np.float32)
+    return rows, np.arange(N_PATCHES) % 10 != 0, rng.normal(size=FRAME_DIMS).astype(np.float32)
+
+
+def feed(learners, start, stop):
+    """Offer frames; return [(frames offered before, epoch)] of the activations."""
+    activations = []
+    for i in range(start, stop):
+        report = learners.activate()
+        if report is not None:
+            activations.append((i, report.models.epoch))
+        rows, valid, frame = sample(i)
+        learners.offer(i, i * 10**8, rows, valid, frame, b"jpeg%d" % i)
+    return activations
+
+
+def test_epochs_double_up_to_their_longest_and_become_active_a_fixed_number_of_frames_later(make):
+    # Epochs of 4, 8, 16, 16 frames; each next one collects while the one before is being learnt.
+    assert feed(make(), 0, 60) == [(7, 1), (15, 2), (31, 3), (47, 4)]
+
+
+def test_a_slow_worker_changes_no_activation_and_no_bit(make, monkeypatch):
+    fast, slow = make(), make()
+    learn = Learners._learn
+
+    def dawdle(self, *arguments):
+        time.sleep(0.05)
+        learn(self, *arguments)
+
+    expected = feed(fast, 0, 40)
+    monkeypatch.setattr(Learners, "_learn", dawdle)
+    assert feed(slow, 0, 40) == expected
+    slow.wait()
+    fast.wait()
+    assert slow.learner_hash() == fast.learner_hash()
+
+
+@pytest.mark.parametrize("cut", [1, 4, 5, 6, 7, 13, 22, 30])
+def test_a_restart_at_any_frame_goes_on_with_the_same_bits(make, cut):
+    whole, first, second = make(), make(), make()
+    feed(whole, 0, 45)
+    feed(first, 0, cut)
+    second.restore(first.state())
+    feed(second, cut, 45)
+    assert second.learner_hash() == whole.learner_hash()
+    rows = sample(99)[0]
+    assert np.array_equal(second.models.patches.score_samples(rows), whole.models.patches.score_samples(rows))
+
+
+def test_the_seed_decides_which_patches_are_learnt(make):
+    one, same, other = make(), make(), make("agent.seed=1")
+    for learners in (one, same, other):
+        feed(learners, 0, 20)
+        learners.wait()
+    assert one.learner_hash() == same.learner_hash() != other.learner_hash()
+
+
+def test_masked_patches_are_never_learnt(make):
+    learners = make()
+    rows, _, frame = sample(0)
+    rows[::2] = 1e3
+    valid = np.arange(N_PATCHES) % 2 == 1
+    for i in range(10):
+        learners.offer(i, i, rows, valid, frame, b"")
+    learners.activate()
+    assert np.abs(learners.patches.clumps["mean"]).max() < 100.0
+
+
+def test_a_state_that_does_not_fit_changes_nothing(make):
+    learners, other = make(), make("patches.memory=300")
+    feed(learners, 0, 20)
+    before = learners.learner_hash()
+    with pytest.raises(SnapshotError):
+        learners.restore(other.state())
+    assert learners.learner_hash() == before
+
+
+def test_a_failure_of_the_learner_surfaces_in_the_pipeline(make, monkeypatch):
+    learners = make()
+
+    def fail(self, *arguments):
+        raise FloatingPointError("planted")
+
+    monkeypatch.setattr(Learners, "_learn", fail)
+    with pytest.raises(FloatingPointError, match="planted"):
+        feed(learners, 0, 20)
+
+
+def test_a_command_can_end_an_epoch_early(make):
+    learners = make()
+    feed(learners, 0, 2)
+    assert learners.end_epoch() > 0
+    assert learners.end_epoch() == 0, "one epoch at a time"
+    assert feed(learners, 2, 7) == [(5, 1)]
+
+
+def test_an_exemplar_is_announced_once_and_its_end_too(make):
+    learners = make()
+    known = set()
+    for i in range(45):
+        report = learners.activate()
+        if report is not None:
+            ids = [entry[0] for entry in report.changed_exemplars]
+            assert not known.intersection(ids)
+            assert set(report.removed_exemplars) <= known
+            known = known.difference(report.removed_exemplars).union(ids)
+            assert known == {int(k) for k in learners.exemplars.exemplar_ids_}
+        rows, valid, frame = sample(i)
+        learners.offer(i, i, rows, valid, frame, b"jpeg%d" % i)
+    assert known
+
+
+def test_memory_is_the_same_after_an_hour_of_frames(make):
+    learners = make()
+    before = learners.memory_bytes()
+    feed(learners, 0, 120)
+    assert learners.memory_bytes() == before
+
+
+def test_closing_ends_the_thread(make):
+    learners = make()
+    learners.close()
+    assert not any(thread.name == "learner" and thread.is_alive() for thread in [learners._worker])
+    assert threading.active_count() >= 1

@@ -1,0 +1,224 @@
+"""The life of an alert: raised late enough, told once, merged, cooled down, kept within a budget, ended by itself."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from stillwatch.base.errors import SnapshotError
+from stillwatch.events.life import EventLife
+from stillwatch.novelty.regions import Region
+from stillwatch.novelty.score import Score
+from stillwatch.settings.config import EventsConfig
+
+RATE = 10
+LEFT, RIGHT = (0.1, 0.1, 0.3, 0.3), (0.6, 0.6, 0.9, 0.9)
+CALM = SimpleNamespace(scene_change=False)
+CONFIG = EventsConfig(
+    raise_rarity=100.0, clear_rarity=10.0, min_frames=3, gap_s=0.5, cooldown_s=2.0, update_s=1.0, longest_s=60.0,
+    alerts_per_hour=60.0, burst=3,
+)  # fmt: skip
+
+
+def score(rarity, box=LEFT, learning=False, component=7, labels=()):
+    found = []
+    if box and rarity > 1:
+        found = [Region(box, ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2), 30.0, 6, 0)]
+    return Score(
+        value=float(np.log(rarity)),
+        rarity=float(rarity),
+        frame_surprise=0.0,
+        patch_map=np.zeros((1, 1), np.float32),
+        labels=np.array(labels, np.int64),
+        learning=learning,
+        progress=1.0,
+        regions=found,
+        component=component,
+    )
+
+
+def play(life, scores, first=0, verdicts=None):
+    """Return (frame number, record) of everything told while `scores` come in; None is a refused frame."""
+    told = []
+    for i, item in enumerate(scores, first):
+        frame = SimpleNamespace(sequence=i, t_ns=(i + 1) * 1_000_000_000 // RATE)
+        if isinstance(item, int | float):
+            item = score(item)
+        told += [(i, record) for record in life.update(frame, item, (verdicts or {}).get(i, CALM), None)]
+    return told
+
+
+def phases(told):
+    return [(i, record.phase) for i, record in told]
+
+
+def test_nothing_is_told_of_common_frames():
+    assert play(EventLife(CONFIG), [1, 5, 50, 99] * 50) == []
+
+
+def test_an_alert_needs_its_frames_in_a_row():
+    assert play(EventLife(CONFIG), [1, 500, 500, 1, 500, 500, 1] * 5) == []
+    assert phases(play(EventLife(CONFIG), [1, 500, 500, 500])) == [(3, "new")]
+
+
+def test_an_alert_says_when_it_began_where_it_is_and_how_rare():
+    ((_, record),) = play(EventLife(CONFIG), [1, 500, 2000, 900])
+    assert (record.start_sequence, record.start_t_ns) == (1, 200_000_000)
+    assert (record.kind, record.rarity, record.component) == ("novel", 2000.0, 7)
+    assert record.boxes[0] == LEFT
+    assert record.position == pytest.approx((0.2, 0.2))
+    assert record.history[-3:].tolist() == [500.0, 2000.0, 900.0]
+    assert 0.2 < record.severity < 1.0
+
+
+def test_it_stays_open_above_the_lower_threshold_and_ends_a_gap_after_the_last_rare_frame():
+    told = play(EventLife(CONFIG), [500] * 3 + [20] * 5 + [1] * 20)
+    assert phases(told) == [(2, "new"), (12, "end")]
+    assert told[-1][1].duration_s == pytest.approx(0.7)
+    assert {record.id for _, record in told} == {0}
+
+
+def test_short_gaps_are_bridged():
+    told = play(EventLife(CONFIG), [500] * 3 + [1] * 4 + [500] * 3 + [1] * 20)
+    assert [phase for _, phase in phases(told)] == ["new", "end"]
+
+
+def test_a_long_event_is_updated_at_its_pace():
+    told = play(EventLife(CONFIG), [500] * 35)
+    assert phases(told) == [(2, "new"), (12, "update"), (22, "update"), (32, "update")]
+
+
+def test_the_same_place_soon_after_is_not_a_new_alert_but_another_place_is():
+    quiet = [1] * 10
+    life = EventLife(CONFIG)
+    told = play(life, [500] * 3 + quiet + [500] * 4 + quiet)
+    assert [phase for _, phase in phases(told)] == ["new", "end"]
+    assert life.suppressed == {"cooldown": 1}
+    other = play(EventLife(CONFIG), [500] * 3 + quiet + [score(500, RIGHT)] * 4 + quiet)
+    assert [phase for _, phase in phases(other)] == ["new", "end", "new", "end"]
+
+
+def test_what_outlasts_the_cooldown_is_told_after_all():
+    told = play(EventLife(CONFIG), [500] * 3 + [1] * 10 + [500] * 30)
+    assert [phase for _, phase in phases(told)][:3] == ["new", "end", "new"]
+    assert told[2][1].start_sequence == 13
+
+
+def test_the_budget_is_a_burst_and_then_a_trickle():
+    once = [500] * 3 + [1] * 30
+    life = EventLife(CONFIG)
+    told = play(life, once * 10)
+    n_new = sum(record.phase == "new" for _, record in told)
+    assert n_new == 3
+    assert life.suppressed["budget"] == 7
+    minute_later = play(life, [1] * 600 + [score(500, RIGHT)] * 3, first=330)
+    assert sum(record.phase == "new" for _, record in minute_later) == 1
+
+
+def test_rare_frames_without_a_region_of_the_least_size_are_counted_not_told():
+    life = EventLife(CONFIG)
+    assert play(life, [score(500, box=())] * 10) == []
+    assert life.suppressed == {"small": 1}
+
+
+def test_what_lasts_too_long_is_ended_and_may_then_become_usual():
+    life = EventLife(CONFIG)
+    told = play(life, [500] * 700)
+    assert [phase for _, phase in phases(told)][-1] == "end"
+    assert not life.active
+    assert play(life, [500] * 100, first=700) == []
+    again = play(life, [1] * 30 + [score(500, RIGHT)] * 3, first=800)
+    assert [record.phase for _, record in again] == ["new"]
+
+
+def test_no_alert_while_learning():
+    assert play(EventLife(CONFIG), [score(1e6, learning=True)] * 20) == []
+
+
+def test_refused_frames_end_an_event_by_the_gap():
+    told = play(EventLife(CONFIG), [500] * 3 + [None] * 20)
+    assert phases(told) == [(2, "new"), (7, "end")]
+
+
+def test_a_scene_change_is_told_once_and_ends_what_was_open():
+    change = {5: SimpleNamespace(scene_change=True)}
+    told = play(EventLife(CONFIG), [500] * 5 + [1] * 10, verdicts=change)
+    assert [(i, r.kind, r.phase) for i, r in told] == [
+        (2, "novel", "new"),
+        (5, "novel", "end"),
+        (5, "scene_change", "new"),
+        (5, "scene_change", "end"),
+    ]
+
+
+def test_ids_rise_and_are_never_used_again():
+    told = play(EventLife(CONFIG), ([score(500)] * 3 + [1] * 30 + [score(500, RIGHT)] * 3 + [1] * 30))
+    assert [record.id for _, record in told] == [0, 0, 1, 1]
+
+
+def test_finish_ends_the_open_event():
+    life = EventLife(CONFIG)
+    play(life, [500] * 5)
+    (record,) = life.finish(SimpleNamespace(sequence=5, t_ns=600_000_000))
+    assert record.phase == "end"
+    assert life.open_id == -1
+
+
+@pytest.mark.parametrize("cut", [1, 3, 8, 20, 47])
+def test_a_restart_in_the_middle_tells_the_same(cut):
+    rng = np.random.default_rng(cut)
+    story = [float(v) for v in np.exp(rng.normal(3.5, 2.5, 60).clip(0, 12))]
+    whole, first = EventLife(CONFIG), EventLife(CONFIG)
+    expected = play(whole, story)
+    told = play(first, story[:cut])
+    resumed = EventLife(CONFIG)
+    resumed.restore(first.state())
+    told += play(resumed, story[cut:], first=cut)
+    assert [(i, r.id, r.kind, r.phase, r.rarity) for i, r in told] == [
+        (i, r.id, r.kind, r.phase, r.rarity) for i, r in expected
+    ]
+    assert all(np.array_equal(a, b) for a, b in zip(whole.state().values(), resumed.state().values(), strict=True))
+
+
+def test_a_damaged_state_is_refused():
+    state = EventLife(CONFIG).state()
+    state["flags"] = state["flags"][:3]
+    with pytest.raises(SnapshotError, match="flags"):
+        EventLife(CONFIG).restore(state)
+
+
+def test_an_event_of_which_little_is_left_ends_though_not_all_is_usual_again():
+    told = play(EventLife(CONFIG), [1e6] * 10 + [200] * 30)
+    assert phases(told)[0] == (2, "new")
+    assert phases(told)[-1] == (15, "end")
+    assert sum(record.phase == "new" for _, record in told) == 1
+
+
+def test_what_is_left_is_no_new_event_but_something_that_rises_above_it_is():
+    after = [score(1e5, RIGHT)] * 3
+    told = play(EventLife(CONFIG), [1e6] * 10 + [200] * 30 + after)
+    assert [(i, r.phase) for i, r in told if r.phase == "new"] == [(2, "new"), (42, "new")]
+
+
+def test_the_rest_of_an_event_may_become_usual():
+    life = EventLife(CONFIG)
+    play(life, [1e6] * 10 + [200] * 10)
+    assert not life.active
+
+
+def test_the_level_that_was_left_does_not_climb_along_with_what_comes_slowly():
+    slowly = [score(float(rarity), RIGHT) for rarity in np.geomspace(300, 1e6, 25)]
+    told = play(EventLife(CONFIG), [1e6] * 10 + [200] * 30 + slowly)
+    assert sum(record.phase == "new" for _, record in told) == 2
+
+
+def test_a_restart_keeps_what_is_left_of_an_event_and_how_many_there_were():
+    life = EventLife(CONFIG)
+    play(life, [1e6] * 10 + [200] * 20)
+    resumed = EventLife(CONFIG)
+    resumed.restore(life.state())
+    assert resumed.n_events == life.n_events == 1
+    assert play(resumed, [200] * 10, first=30) == []
+    play(life, [200] * 10, first=30)
+    rising = [score(5e3, RIGHT)] * 3
+    assert phases(play(resumed, rising, first=40)) == phases(play(life, rising, first=40))

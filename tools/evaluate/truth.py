@@ -1,0 +1,87 @@
+"""Ground truth for evaluations: event spans by frame number, from events.json, segments.json or a synthetic scene.
+
+Called by tools/evaluate/command.py. It must not know scores.
+"""
+
+import json
+import pathlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from stillwatch.base import UsageError
+
+FIRST_FRAMES = 24  # of a segment shown for the first time that are an event, in segments.json
+TOLERANCE_FRAMES = 2  # where the file states none
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Events of one clip: (first, last) frame of each, inclusive, merged where they overlap, in order."""
+
+    spans: tuple[tuple[int, int], ...]
+    tolerance_frames: int
+
+    def labels(self, n_frames: int) -> np.ndarray:
+        """Return whether each of `n_frames` frames is inside an event, bool."""
+        inside = np.zeros(n_frames, bool)
+        for first, last in self.spans:
+            inside[first : last + 1] = True
+        return inside
+
+
+def merged(spans) -> tuple[tuple[int, int], ...]:
+    """Return spans in order, those that share a frame joined to one."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if joined and first <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+def truth_of(entry: dict) -> Truth:
+    """Return the truth of one clip's entry, or of a scene's `truth()`; its events, else its segments, count."""
+    if entry.get("events"):
+        spans = [(int(event["start"]), int(event["end"])) for event in entry["events"]]
+    else:
+        spans = [
+            (int(s["start"]), min(int(s["start"]) + FIRST_FRAMES - 1, int(s["end"])))
+            for s in entry.get("segments", [])
+            if s.get("first_time") and int(s["start"]) > 0
+        ]
+    return Truth(merged(spans), int(entry.get("tolerance_frames", TOLERANCE_FRAMES)))
+
+
+def read_truths(path: str) -> dict[str, Truth]:
+    """Return the truth of every clip in a file, by the clip's name; UsageError where it cannot be read."""
+    try:
+        table = json.loads(pathlib.Path(path).read_text())
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise UsageError(f"{path}: not a readable JSON file of events: {error}") from None
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: expected an object with clips or events, found {type(table).__name__}")
+    clips = table.get("files", table)
+    if "events" in table or "segments" in table:
+        clips = {"": table}  # one clip's truth alone fits every clip
+    try:
+        found = {
+            name: truth_of({"tolerance_frames": table.get("tolerance_frames", TOLERANCE_FRAMES), **entry})
+            for name, entry in clips.items()
+            if isinstance(entry, dict) and ("events" in entry or "segments" in entry)
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{path}: an event needs start and end as frame numbers ({error})") from None
+    if not found:
+        raise UsageError(f"{path}: no clip in it has events or segments")
+    return found
+
+
+def truth_for(truths: dict[str, Truth], clip: str, path: str) -> Truth:
+    """Return the truth of the clip called so; UsageError names the clips there are."""
+    if clip in truths:
+        return truths[clip]
+    if "" in truths:
+        return truths[""]
+    raise UsageError(f"{path}: no events of {clip}; there are {', '.join(sorted(truths))}")

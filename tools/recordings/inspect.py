@@ -1,0 +1,241 @@
+"""Shows what is in a checkpoint, a recording, a run folder or one log file, and whether all of it is whole.
+
+The `inspect` command. It only reads.
+"""
+
+import argparse
+import datetime
+import json
+import pathlib
+from collections import Counter
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from stillwatch.base import SnapshotError, UsageError
+from stillwatch.restart import checkpoint
+from stillwatch.transport.disk import KIND_MESSAGE, SUFFIX, Damage, Record, log_files, read_file, unpack_message
+from stillwatch.transport.disk import recording as r
+from stillwatch.transport.wire import DecodeError
+
+SHOWN = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="FILE", help="checkpoint, recording, run folder or log file")
+    parser.add_argument("--list", action="store_true", help="also list every record")
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def main(args: argparse.Namespace) -> int:
+    path = pathlib.Path(args.path)
+    if not path.exists():
+        raise UsageError(f"{path}: no such file or folder")
+    if path.is_file() and not path.name.endswith(SUFFIX):
+        report = inspect_checkpoint(path)
+        tell: Any = _tell_checkpoint
+    else:
+        report = inspect_log(path, listing=args.list and not args.json)
+        tell = _tell_log
+    if args.json:
+        print(json.dumps(report))
+    else:
+        tell(report)
+    return 0 if report["whole"] else 4
+
+
+def inspect_checkpoint(path: pathlib.Path) -> dict[str, Any]:
+    """Return what a checkpoint holds; `whole` is false where its checksum fails, `error` says why."""
+    header = checkpoint.read_header(path)
+    report: dict[str, Any] = {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "format": checkpoint.MAGIC[-1],
+        "state_version": header["state_version"],
+        "meta": header["meta"],
+        "whole": True,
+        "error": "",
+        "arrays": [
+            {
+                "name": a["name"],
+                "dtype": a["dtype"],
+                "shape": a["shape"],
+                "bytes": int(np.prod(a["shape"], dtype=np.int64)) * np.dtype(a["dtype"]).itemsize,
+            }
+            for a in header["arrays"]
+        ],
+    }
+    try:
+        checkpoint.read(path)
+    except SnapshotError as error:
+        report["whole"], report["error"] = False, str(error)
+    return report
+
+
+def inspect_log(path: pathlib.Path, *, listing: bool = False) -> dict[str, Any]:
+    """Return what the logs of a folder, or one log file, hold."""
+    files = [path] if path.is_file() else [file for _, file in log_files(path)]
+    if not files:
+        found = checkpoint.files(path)
+        raise UsageError(f"{path}: holds no record log" + (f"; its newest checkpoint is {found[-1]}" if found else ""))
+    reader = _LogReader(listing)
+    for file in files:
+        for record in read_file(file, reader.damage):
+            reader.take(record)
+    return reader.report(path, files)
+
+
+class _LogReader:
+    """Counts records, and keeps what tells the story of a recording."""
+
+    def __init__(self, listing: bool):
+        self.damage: list[Damage] = []
+        self._listing = listing
+        self._counts: Counter[str] = Counter()
+        self._bytes: Counter[str] = Counter()
+        self._messages: Counter[str] = Counter()
+        self._sessions: list[dict[str, Any]] = []
+        self._streams: dict[tuple[int, int], dict[str, Any]] = {}
+        self._frames: dict[str, Any] = {
+            "count": 0,
+            "images": 0,
+            "first": None,
+            "last": None,
+            "t_first_ns": None,
+            "t_last_ns": None,
+        }
+        self._refused: Counter[str] = Counter()
+        self._dropped = 0
+        self._activations = 0
+        self._ends: list[dict[str, Any]] = []
+
+    def take(self, record: Record) -> None:
+        name = r.KIND_NAMES.get(record.kind, f"kind {record.kind}")
+        self._counts[name] += 1
+        self._bytes[name] += len(record.body)
+        try:
+            body = r.decode_body(record)
+            if record.kind == KIND_MESSAGE:
+                self._messages[unpack_message(record.body)[0]] += 1
+        except DecodeError as error:
+            self.damage.append(Damage(record.file, record.offset, record.offset, str(error), record.sequence))
+            return
+        if self._listing:
+            detail = "" if body is None else _short(body)
+            place = f"{record.file.name}:{record.offset:<10} {record.sequence:>8}"
+            print(f"{place} {name:<10} {len(record.body):>8} B {detail}")
+        self._note(body)
+
+    def _note(self, body: Any) -> None:
+        match body:
+            case r.Session():
+                shown = {k: v for k, v in msgspec.to_builtins(body).items() if k != "config_text"}
+                if not self._sessions or self._sessions[-1] != shown:
+                    self._sessions.append(shown)
+            case r.Stream():
+                shown = {
+                    "stream": body.stream,
+                    "codec": body.codec,
+                    "size": f"{body.width}x{body.height}",
+                    "pixel_format": body.pixel_format,
+                }
+                self._streams[(len(self._sessions), body.stream)] = shown
+            case r.FrameRecord():
+                frames = self._frames
+                frames["count"] += 1
+                frames["images"] += bool(body.image)
+                if frames["first"] is None:
+                    frames["first"], frames["t_first_ns"] = body.sequence, body.t_ns
+                frames["last"], frames["t_last_ns"] = body.sequence, body.t_ns
+            case r.Decision():
+                if not body.accepted:
+                    self._refused[body.reason or "unnamed"] += 1
+            case r.Drop():
+                self._dropped += body.count
+            case r.Activation():
+                self._activations += 1
+            case r.End():
+                self._ends.append(
+                    {"frames": body.frames, "accepted": body.accepted, "hash": body.hash, "reason": body.reason}
+                )
+
+    def report(self, path: pathlib.Path, files: list[pathlib.Path]) -> dict[str, Any]:
+        return {
+            "path": str(path),
+            "files": len(files),
+            "bytes": sum(file.stat().st_size for file in files),
+            "records": dict(self._counts),
+            "record_bytes": dict(self._bytes),
+            "messages": dict(self._messages),
+            "sessions": self._sessions,
+            "streams": list(self._streams.values()),
+            "frames": self._frames,
+            "refused": dict(self._refused),
+            "dropped": self._dropped,
+            "activations": self._activations,
+            "ends": self._ends,
+            "whole": not self.damage,
+            "damage": [
+                {"file": d.file.name, "offset": d.offset, "end": d.end, "reason": d.reason, "sequence": d.sequence}
+                for d in self.damage
+            ],
+        }
+
+
+def _short(body: Any) -> str:
+    """Return a record's fields in one line, without its bytes."""
+    fields = {}
+    for name, value in msgspec.structs.asdict(body).items():
+        if isinstance(value, bytes):
+            value = f"{len(value)} bytes"
+        if name != "config_text":
+            fields[name] = value
+    return json.dumps(fields, default=str)[:160]
+
+
+def _tell_checkpoint(report: dict[str, Any]) -> None:
+    print(
+        f"checkpoint {report['file']}: {report['bytes']} bytes, format {report['format']}, "
+        f"state version {report['state_version']}"
+    )
+    print("whole: its checksum holds" if report["whole"] else f"DAMAGED: {report['error']}")
+    for name, value in report["meta"].items():
+        print(f"  {name:<16} {value}")
+    width = max((len(a["name"]) for a in report["arrays"]), default=0)
+    for a in report["arrays"]:
+        shape = "x".join(map(str, a["shape"])) or "scalar"
+        print(f"  {a['name']:<{width}}  {a['dtype']:<6} {shape:<16} {a['bytes']:>10} B")
+
+
+def _tell_log(report: dict[str, Any]) -> None:
+    print(f"{report['path']}: {report['files']} file(s), {report['bytes']} bytes")
+    for name, count in sorted(report["records"].items(), key=lambda item: -report["record_bytes"][item[0]]):
+        print(f"  {name:<12} {count:>9} records {report['record_bytes'][name]:>13} bytes")
+    if report["messages"]:
+        print("messages: " + ", ".join(f"{n} {kind}" for kind, n in sorted(report["messages"].items())))
+    for session in report["sessions"]:
+        when = datetime.datetime.fromtimestamp(session.get("wall_ns", 0) / 1e9, datetime.UTC)
+        versions = ", ".join(f"{k} {v}" for k, v in session.get("versions", {}).items())
+        print(
+            f"session {session.get('run', '')} of {session.get('agent', '')} at {when:%Y-%m-%d %H:%M:%S} UTC, "
+            f"{session.get('source_uri', '')}, config {session.get('config_hash', '')}"
+        )
+        print(f"  {versions}; CPU {' '.join(session.get('cpu', []))}")
+    for stream in report["streams"]:
+        print(f"stream {stream['stream']}: {stream['codec']} {stream['size']} {stream['pixel_format']}")
+    frames = report["frames"]
+    if frames["count"]:
+        seconds = (frames["t_last_ns"] - frames["t_first_ns"]) / 1e9
+        print(
+            f"frames {frames['first']} to {frames['last']}: {frames['count']} taken over {seconds:.1f} s, "
+            f"{report['dropped']} dropped, {frames['images']} stored as images, {report['activations']} activations"
+        )
+    if report["refused"]:
+        print("refused: " + ", ".join(f"{n} {reason}" for reason, n in report["refused"].items()))
+    for end in report["ends"]:
+        print(f"end: {end['frames']} frames, {end['accepted']} accepted, hash {end['hash']} ({end['reason']})")
+    places = f"DAMAGED in {len(report['damage'])} place(s):"
+    print("whole: every record's checksum holds" if report["whole"] else places)
+    for item in report["damage"][:SHOWN]:
+        print(f"  {item['file']}: {item['reason']} at offset {item['offset']}, {item['end'] - item['offset']} bytes")

@@ -1,0 +1,210 @@
+"""The novelty curve of a report: rarity and raw score over time, with events, learning, refusals and gaps marked.
+
+Called by tools/report/page.py and tools/report/compare.py. It must draw a gap as a gap, never as a line.
+"""
+
+import datetime
+import json
+import math
+import tomllib
+from collections.abc import Sequence
+
+from stillwatch.settings import EventsConfig
+from stillwatch.tools.report import charts as c
+from stillwatch.tools.report.data import Bin, ReportData
+
+MAX_FLAGS = 40
+HEIGHT = 240
+Bins = list[tuple[int, Bin]]
+
+
+def labeller(data: ReportData) -> c.Label:
+    """Return the function that names a time: UTC clock for live sources, time into the recording for files."""
+    if not data.is_live:
+        return _elapsed
+
+    def clock(x_ns: int) -> str:
+        moment = datetime.datetime.fromtimestamp((data.first_wall_ns + x_ns) / 1e9, datetime.UTC)
+        if data.span_ns > 36 * 3600 * 10**9:
+            return moment.strftime("%d %b %H:%M")
+        return moment.strftime("%H:%M:%S" if data.span_ns < 600 * 10**9 else "%H:%M")
+
+    return clock
+
+
+def _elapsed(x_ns: int) -> str:
+    seconds = x_ns / 1e9
+    if seconds >= 3600:
+        return f"{int(seconds // 3600)}:{int(seconds // 60) % 60:02d}:{int(seconds) % 60:02d}"
+    tenth = f".{int(seconds * 10) % 10}" if seconds % 1 > 0.05 and seconds < 60 else ""
+    return f"{int(seconds // 60)}:{int(seconds) % 60:02d}{tenth}"
+
+
+def _thresholds(data: ReportData) -> tuple[float, float]:
+    """Return the rarities at which alerts are raised and cleared, from the run's config or the defaults."""
+    defaults = EventsConfig()
+    try:
+        events = tomllib.loads(data.run.config_text).get("events", {})
+        return float(events.get("raise_rarity", defaults.raise_rarity)), float(
+            events.get("clear_rarity", defaults.clear_rarity)
+        )
+    except (tomllib.TOMLDecodeError, TypeError, ValueError, AttributeError):
+        return defaults.raise_rarity, defaults.clear_rarity
+
+
+def timeline_section(data: ReportData, label: c.Label, numbered: dict) -> str:
+    bins = data.curve.items()
+    if not any(item.count for _, item in bins):
+        why = "The model was still learning what is normal." if bins else "No score was received."
+        return f"<h2>Novelty over time</h2><div class='empty'>No frame was scored. {why}</div>"
+    rarity = _rarity_plot(data, label, numbered, bins)
+    score = _score_plot(data, label, numbered, bins)
+    switch = (
+        "<div class='switch'><button aria-pressed='true' data-show='by-rarity'>Rarity</button>"
+        "<button aria-pressed='false' data-show='by-score'>Raw score</button></div>"
+    )
+    key = (
+        "<div class='key'><span><i style='background:var(--novel-soft)'></i>event</span>"
+        "<span><i style='background:var(--faint);opacity:.5'></i>learning, no score</span>"
+        "<span><i style='background:var(--bad-soft)'></i>refused by the gate</span>"
+        "<span><i style='background:repeating-linear-gradient(135deg,var(--faint) 0 2px,transparent 2px 5px)'></i>"
+        "nothing received</span><span><i style='border-top:1px dashed var(--novel);height:4px'></i>"
+        "alerts are raised above</span></div>"
+    )
+    ribbons = (
+        f"<div class='ribbons'><b>view</b>{c.ribbon(data.gate, data.span_ns, 'good')}"
+        f"<b>source</b>{c.ribbon([s for s in data.source], data.span_ns, '')}</div>"
+    )
+    return (
+        "<h2>Novelty over time</h2><p class='note'>How rare each moment was, against what this camera had seen before. "
+        f"Numbers lead to the events below.</p>{switch}<div id='by-rarity'>{rarity}</div>"
+        f"<div id='by-score' hidden>{score}</div>{key}{ribbons}"
+    )
+
+
+def _rarity_plot(data: ReportData, label: c.Label, numbered: dict, bins: Bins) -> str:
+    raised, cleared = _thresholds(data)
+    top = max(min(max((item.rarity for _, item in bins), default=1.0), c.MOST_RARE), raised) * 1.6
+    decades = math.log10(top)
+
+    def y_of(value: float) -> float:
+        return HEIGHT * (1 - math.log10(min(max(value, 1.0), c.MOST_RARE)) / decades)
+
+    points = [(x, y_of(item.rarity)) for x, item in bins if item.count]
+    ticks = [(y_of(10**k), f"1 in {c.number(10**k)}" if k else "all") for k in range(int(decades) + 1)]
+    lines = "".join(
+        f"<line class='threshold{name}' x1='0' x2='1000' y1='{y_of(at):.1f}' y2='{y_of(at):.1f}'/>"
+        for name, at in (("", raised), (" low", cleared))
+    )
+    return _curve(data, label, numbered, bins, points, ticks, lines)
+
+
+def _score_plot(data: ReportData, label: c.Label, numbered: dict, bins: Bins) -> str:
+    scored = [(x, item) for x, item in bins if item.count]
+    low = min(item.total / item.count for _, item in scored)
+    high = max(item.high for _, item in scored)
+    scale = (high - low) or 1.0
+    points = [(x, 6 + (HEIGHT - 6) * (1 - (item.high - low) / scale)) for x, item in scored]
+    ticks = [(6 + (HEIGHT - 6) * (1 - share), f"{low + share * scale:.3g}") for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    return _curve(data, label, numbered, bins, points, ticks, "")
+
+
+def _curve(
+    data: ReportData,
+    label: c.Label,
+    numbered: dict,
+    bins: Bins,
+    points: list,
+    ticks: Sequence[tuple[float, str]],
+    lines: str,
+) -> str:
+    span = max(data.span_ns, 1)
+    spacing = max(4 * _typical_step(bins), 3 * data.curve.width_ns)
+    placed = [(1000 * x / span, y) for x, y in c.with_breaks(points, spacing)]
+    shades = _shades(data, bins, span, spacing)
+    spans = "".join(
+        f"<rect class='eventspan' x='{1000 * event.x_ns / span:.1f}' y='0' height='{HEIGHT}' "
+        f"width='{max(1000 * event.duration_s * 1e9 / span, 1.5):.1f}'/>"
+        for event in data.events
+    )
+    restarts = "".join(
+        f"<line class='grid' style='stroke:var(--ink)' x1='{1000 * x / span:.1f}' y1='0' y2='{HEIGHT}' "
+        f"x2='{1000 * x / span:.1f}'/>"
+        for x in data.restarts
+    )
+    body = (
+        f"{shades}{spans}{restarts}<path class='fill' d='{c.area(placed, HEIGHT)}'/>"
+        f"<path class='line' d='{c.path(placed)}'/>{lines}"
+    )
+    tips = {
+        "x": [round(1000 * x / span, 1) for x, item in bins if item.seen],
+        "t": [_tip(label, x, item) for x, item in bins if item.seen],
+    }
+    script = f"<script type='application/json'>{json.dumps(tips).replace('<', chr(92) + 'u003c')}</script>"
+    extra = _flags(data, label, numbered, span) + "<div class='cursor'></div><div class='tip'></div>"
+    plot = c.plot(body, height=HEIGHT, span_ns=span, label=label, y_ticks=ticks, extra=extra)
+    return f"<div class='timeline'>{plot}{script}</div>"
+
+
+def _typical_step(bins: Bins) -> int:
+    steps = sorted(b - a for (a, _), (b, _) in zip(bins, bins[1:], strict=False))
+    return steps[len(steps) // 2] if steps else 0
+
+
+def _shades(data: ReportData, bins: Bins, span: int, spacing: int) -> str:
+    """Draw stretches that were learning or refused, and stretches from which nothing came."""
+    out, start, current = "", 0, ""
+    half = data.curve.width_ns // 2
+    for i, (x, item) in enumerate(bins):
+        after = bins[i + 1][0] if i + 1 < len(bins) else x
+        name = _shade_of(item)
+        if name != current:
+            start, current = x - half, name
+        goes_on = i + 1 < len(bins) and after - x <= spacing and _shade_of(bins[i + 1][1]) == name
+        if name and not goes_on:
+            out += _shade(name, start, min(after, x + spacing), span)
+            current = ""
+        if after - x > spacing:
+            out += _shade("hatch", x, after, span)
+    return out
+
+
+def _shade_of(item: Bin) -> str:
+    if item.count:
+        return ""
+    return "refused" if item.refused else "shade" if item.learning else ""
+
+
+def _shade(name: str, start: int, end: int, span: int) -> str:
+    x = max(1000 * start / span, 0)
+    return f"<rect class='{name}' x='{x:.1f}' y='0' width='{1000 * end / span - x:.1f}' height='{HEIGHT}'/>"
+
+
+def _tip(label: c.Label, x: int, item) -> list[str]:
+    lines = [label(x)]
+    if item.count:
+        lines.append(f"score {item.high:.2f}" + (f", one frame in {c.rarity(item.rarity)}" if item.rarity > 1 else ""))
+    elif item.learning:
+        lines.append("learning")
+    if item.refused:
+        lines.append(f"{item.refused} of {item.seen} frames refused")
+    return lines
+
+
+def _flags(data: ReportData, label: c.Label, numbered: dict, span: int) -> str:
+    """Number the events above the curve; where they would touch, the rarer one keeps its number."""
+    places: list[float] = []
+    out = ""
+    for event in sorted(data.events, key=lambda event: -event.rarity):
+        at = 100 * event.x_ns / span
+        crowded = any(abs(at - other) < 2.2 for other in places) or len(places) >= MAX_FLAGS
+        if crowded and any(abs(at - other) < 0.4 for other in places):
+            continue
+        places.append(at)
+        text = "" if crowded else str(numbered[event.key])
+        kind = "flag dot" if crowded else "flag"
+        out += (
+            f"<a class='{kind}' href='#event-{numbered[event.key]}' style='left:{at:.2f}%' "
+            f"title='Event {numbered[event.key]} at {c.esc(label(event.x_ns))}'>{text}</a>"
+        )
+    return out

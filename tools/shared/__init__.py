@@ -1,0 +1,11 @@
+"""What every command shares: where the shared data lies, a line of progress, an orderly stop.
+
+In: options, signals. Out: paths, lines on the terminal.
+Imports: agent.
+"""
+
+from stillwatch.tools.shared.data import add_data_argument, find_data, find_data_or_none
+from stillwatch.tools.shared.progress import ProgressLine
+from stillwatch.tools.shared.signals import stop_on_signals
+
+__all__ = ["ProgressLine", "add_data_argument", "find_data", "find_data_or_none", "stop_on_signals"]

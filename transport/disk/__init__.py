@@ -1,0 +1,48 @@
+"""What is kept: record logs, run folders, recordings, retention.
+
+In: records. Out: files that survive power cuts.
+Imports: wire.
+"""
+
+from stillwatch.transport.disk.durable import write_durably
+from stillwatch.transport.disk.record_format import KIND_GAP, SUFFIX, Damage, Record, log_files, read_file
+from stillwatch.transport.disk.record_log import Clock, RecordWriter, read_records
+from stillwatch.transport.disk.record_salvage import Salvage, salvage
+from stillwatch.transport.disk.recording import KIND_NAMES, Session
+from stillwatch.transport.disk.retention import Retention
+from stillwatch.transport.disk.run_folder import (
+    KIND_CONFIG,
+    KIND_MESSAGE,
+    RECORDING_NAME,
+    Run,
+    RunFolder,
+    open_run,
+    pack_message,
+    unpack_message,
+)
+
+__all__ = [
+    "Clock",
+    "Damage",
+    "KIND_CONFIG",
+    "KIND_GAP",
+    "KIND_MESSAGE",
+    "KIND_NAMES",
+    "RECORDING_NAME",
+    "Record",
+    "RecordWriter",
+    "Retention",
+    "Run",
+    "RunFolder",
+    "SUFFIX",
+    "Salvage",
+    "Session",
+    "log_files",
+    "open_run",
+    "pack_message",
+    "read_file",
+    "read_records",
+    "salvage",
+    "unpack_message",
+    "write_durably",
+]

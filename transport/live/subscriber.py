@@ -1,0 +1,276 @@
+"""The ground's side of the live plane: subscribe, ask for a snapshot, drop what is old, notice what is missing.
+
+Used by ground tools from one thread, which makes, uses and closes it. It must not trust the peer: whatever
+arrives is decoded under limits, and anything wrong is counted and skipped.
+"""
+
+import secrets
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+import zmq
+
+from stillwatch.transport.live.endpoints import connect, derived_endpoint, make_socket, try_receive, try_send
+from stillwatch.transport.live.security import ClientKeys, secure_client
+from stillwatch.transport.live.snapshot import MAX_PAGE_HEAD_BYTES, MAX_REQUEST_BYTES, Page, PageRequest
+from stillwatch.transport.live.tracking import AgeMeter, Gap, Tracker
+from stillwatch.transport.wire import (
+    MAX_PAYLOAD_BYTES,
+    DecodeError,
+    Message,
+    SchemaError,
+    Score,
+    Status,
+    TransportError,
+    decode,
+    decode_struct,
+    encode_struct,
+    kind_of,
+    topic_bytes,
+)
+
+ANY_AGENT = b"v1/"
+_RETRY_NS = 500_000_000
+_SILENCE_MAX_NS = 60_000_000_000
+
+
+class MonotonicClock(Protocol):
+    """What the subscriber needs of the caller's clock."""
+
+    def monotonic_ns(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One message, delivered once.
+
+    `age_s` is how much later it came than the fastest so far; None for what may have waited for us as a last value.
+    """
+
+    kind: str
+    message: Message
+    payload: bytes
+    age_s: float | None
+
+
+class Subscriber:
+    """Receives one agent's messages, whatever the network does.
+
+    Parameters
+    ----------
+    endpoint : str
+        The agent's data endpoint; snapshots are asked for one port above (`.snapshot`).
+    agent : str, optional
+        Agent id; without it, whichever agent publishes there.
+    keys : ClientKeys, optional
+    queue : int
+        Messages that may wait here before newer ones are lost (and reported).
+    silence_s : float
+        After this long without a message all sockets are made anew: a half-open connection says nothing for ever.
+    max_age_s : float
+        A message later than this means that we cannot keep up: everything waiting is thrown away and the newest
+        state asked for (Suicidal Snail pattern).
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        clock: MonotonicClock,
+        keys: ClientKeys | None = None,
+        agent: str | None = None,
+        queue: int = 256,
+        silence_s: float = 5.0,
+        max_age_s: float = 10.0,
+    ):
+        self.refused: dict[str, int] = {}  # messages not understood, by cause
+        self.resyncs = 0  # snapshots asked for after the first
+        self.reconnects = 0  # sockets made anew after silence or for being too late
+        self.is_complete = False  # a whole snapshot has arrived since the agent's last start
+        self._endpoint, self._clock, self._keys, self._agent, self._queue = endpoint, clock, keys, agent, queue
+        self._snapshot_endpoint = derived_endpoint(endpoint, "snapshot")
+        self._prefix = topic_bytes(agent) if agent else ANY_AGENT
+        self._silence_ns, self._max_age_ns = int(silence_s * 1e9), int(max_age_s * 1e9)
+        self._patience_ns = self._silence_ns
+        self._silent_at_ns = self._asked_ns = 0
+        self._tracker, self._age = Tracker(), AgeMeter()
+        self._ready: deque[Received | Gap] = deque()
+        self._stamp = 0
+        self._page_id = ""
+        self._context: zmq.Context | None = None
+
+    def open(self) -> None:
+        """Connect in the background, from the thread that will call `recv`. Raises TransportError."""
+        self._context = zmq.Context(io_threads=1)
+        self._hear()
+        try:
+            self._connect()
+        except TransportError:
+            self.close()
+            raise
+        self._ask()
+
+    @property
+    def gaps(self) -> dict[str, int]:
+        """Messages lost by kind, less those that came after all."""
+        return {kind: count for kind, count in self._tracker.lost.items() if count}
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since anything valid arrived: what a screen shows as the age of all it shows."""
+        return (self._clock.monotonic_ns() - self._heard_ns) / 1e9
+
+    def recv(self, timeout_ms: int) -> Received | Gap | None:
+        """Return the next message or gap, or None after `timeout_ms`."""
+        deadline = self._clock.monotonic_ns() + timeout_ms * 1_000_000
+        while not self._ready:
+            now = self._clock.monotonic_ns()
+            wait_ns = min(deadline, self._next_timer_ns()) - now
+            ready = dict(self._poller.poll(max(0, -(-wait_ns // 1_000_000))))
+            if self._pages in ready:
+                self._take_page()
+            if not self._ready and self._data in ready:
+                self._take_message()
+            if not ready:  # silence is what the peer keeps, not what we have not read yet
+                self._keep_alive(self._clock.monotonic_ns())
+            if not self._ready and self._clock.monotonic_ns() >= deadline:
+                return None
+        return self._ready.popleft()
+
+    def close(self) -> None:
+        """Close all sockets; may be called twice."""
+        if self._context is None:
+            return
+        self._disconnect()
+        self._context.term()
+        self._context = None
+
+    def _connect(self) -> None:
+        assert self._context is not None
+        self._data = make_socket(
+            self._context, zmq.SUB, queue=self._queue, max_bytes=MAX_PAYLOAD_BYTES, endpoint=self._endpoint
+        )
+        self._pages = make_socket(
+            self._context, zmq.DEALER, queue=4, max_bytes=MAX_PAYLOAD_BYTES, endpoint=self._snapshot_endpoint
+        )
+        self._poller = zmq.Poller()
+        for socket, endpoint in ((self._data, self._endpoint), (self._pages, self._snapshot_endpoint)):
+            secure_client(socket, self._keys)
+            self._poller.register(socket, zmq.POLLIN)
+            connect(socket, endpoint)
+        self._data.setsockopt(zmq.SUBSCRIBE, self._prefix)
+
+    def _disconnect(self) -> None:
+        for name in ("_data", "_pages"):
+            if hasattr(self, name):
+                getattr(self, name).close(0)
+
+    def _reconnect(self) -> None:
+        self.reconnects += 1
+        self._disconnect()
+        self._connect()
+        self._ask()
+
+    def _ask(self) -> None:
+        """Ask for all last values that changed since the stamp of the last whole snapshot."""
+        self._page_id = secrets.token_hex(8)
+        self._asked_ns = self._clock.monotonic_ns()
+        request = PageRequest(id=self._page_id, epoch=max(0, self._tracker.epoch), stamp=self._stamp)
+        try_send(self._pages, [encode_struct(request, MAX_REQUEST_BYTES)])
+
+    def _resync(self) -> None:
+        if not self._page_id:
+            self.resyncs += 1
+            self._ask()
+
+    def _keep_alive(self, now: int) -> None:
+        if now >= self._silent_at_ns:
+            self._patience_ns = min(self._patience_ns + self._silence_ns, _SILENCE_MAX_NS)
+            self._silent_at_ns = now + self._patience_ns
+            self._reconnect()
+        elif self._page_id and now >= self._asked_ns + _RETRY_NS:
+            self._ask()
+
+    def _next_timer_ns(self) -> int:
+        return min(self._silent_at_ns, self._asked_ns + _RETRY_NS) if self._page_id else self._silent_at_ns
+
+    def _take_message(self) -> None:
+        frames = try_receive(self._data)
+        if frames is None:
+            return
+        message = self._decode(frames)
+        if message is None:
+            return
+        now = self._hear()
+        if self._tracker.is_new_epoch(message.epoch):
+            self._start_epoch()
+        verdict = self._tracker.live(message)
+        age_s = self._age.age_s(message, now) if verdict.is_fresh else None
+        self._ready.extend(verdict.gaps)
+        if verdict.deliver:
+            self._ready.append(Received(kind_of(message), message, frames[1], age_s))
+        if age_s is not None and age_s * 1e9 > self._max_age_ns and isinstance(message, Status | Score):
+            self._reconnect()  # only of these is an old one always a late one
+        elif verdict.gaps:
+            self._resync()
+
+    def _take_page(self) -> None:
+        frames = try_receive(self._pages)
+        if frames is None:
+            return
+        try:
+            page = decode_struct(frames[0], Page, MAX_PAGE_HEAD_BYTES)
+        except DecodeError:
+            self._refuse("page")
+            return
+        if page.id != self._page_id or len(frames) % 2 == 0 or page.epoch < self._tracker.epoch:
+            return
+        self._hear()
+        if self._tracker.is_new_epoch(page.epoch):
+            self._start_epoch()
+        for start in range(1, len(frames), 2):
+            message = self._decode(frames[start : start + 2])
+            if message is not None and self._tracker.snapshot(message):
+                self._ready.append(Received(kind_of(message), message, frames[start + 1], None))
+        self._stamp = page.stamp
+        if not page.done:
+            self._ask()
+            return
+        self._page_id = ""
+        self.is_complete = True
+        self._ready.extend(self._tracker.baseline(page.sequences))
+
+    def _start_epoch(self) -> None:
+        self._stamp = 0
+        self.is_complete = False
+        if not self._page_id:
+            self._resync()
+
+    def _hear(self) -> int:
+        self._heard_ns = self._clock.monotonic_ns()
+        self._patience_ns = self._silence_ns
+        self._silent_at_ns = self._heard_ns + self._patience_ns
+        return self._heard_ns
+
+    def _decode(self, frames: list[bytes]) -> Message | None:
+        """Return the message of a topic and a payload frame, or None for one that is refused, and counted."""
+        if len(frames) != 2:
+            self._refuse("frames")
+            return None
+        topic, payload = frames
+        try:
+            message = decode(payload)
+        except SchemaError:
+            self._refuse("schema")
+            return None
+        except DecodeError:
+            self._refuse("damaged")
+            return None
+        if topic != topic_bytes(message.agent, kind_of(message)) or not topic.startswith(self._prefix):
+            self._refuse("topic")
+            return None
+        return message
+
+    def _refuse(self, cause: str) -> None:
+        self.refused[cause] = self.refused.get(cause, 0) + 1

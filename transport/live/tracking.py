@@ -1,0 +1,171 @@
+"""What a subscriber has seen and missed of one agent: sequences, gaps, last values, age.
+
+Used by transport/live/subscriber.py; no socket here. It must never let a loss pass unnoticed, nor deliver the same
+message twice.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from stillwatch.transport.wire import TOPICS, Message, Status, key_of, kind_of
+
+_MISSING_KEPT = 1024
+_KEYS_KEPT = 2 * sum(topic.keep for topic in TOPICS.values())  # every last value that a snapshot can bring again
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Messages of one kind that did not arrive: sequences `first` to `last`, both included."""
+
+    kind: str
+    first: int
+    last: int
+
+    @property
+    def count(self) -> int:
+        """How many messages are missing."""
+        return self.last - self.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do with a live message: deliver it or not, gaps that it reveals, and whether it was just made.
+
+    A publisher sends old last values again for every joiner: `is_fresh` is false for what may be one of them.
+    """
+
+    deliver: bool
+    gaps: list[Gap]
+    is_fresh: bool
+
+
+class Tracker:
+    """Decides about each message of one agent: deliver it, and which gap it reveals.
+
+    `epoch` is that of the publisher; a higher one starts anew. `lost` counts missing messages by kind, less those
+    that came after all (in a snapshot, or out of order).
+    """
+
+    def __init__(self) -> None:
+        self.epoch = -1
+        self.lost: dict[str, int] = {}
+        self._next: dict[str, int] = {}
+        self._first: dict[str, int] = {}
+        self._missing: dict[str, OrderedDict[int, None]] = {}
+        self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    def is_new_epoch(self, epoch: int) -> bool:
+        """Note the publisher's epoch; True when it has restarted and all sequences with it."""
+        if epoch <= self.epoch:
+            return False
+        self.epoch = epoch
+        for known in (self._next, self._first, self._missing, self._latest):
+            known.clear()
+        return True
+
+    def live(self, message: Message) -> Verdict:
+        """Judge a message of the data socket."""
+        kind = kind_of(message)
+        if message.epoch < self.epoch:
+            return Verdict(False, [], False)
+        expected = self._next.get(kind)
+        gaps = []
+        if expected is not None and message.sequence < expected:
+            if not self._heal(kind, message.sequence):
+                return Verdict(False, [], False)
+        else:
+            self._first.setdefault(kind, message.sequence)
+            if expected is not None and message.sequence > expected:
+                gaps.append(self._miss(kind, expected, message.sequence - 1))
+            self._next[kind] = message.sequence + 1
+        if isinstance(message, Status):
+            for other, following in message.sequences.items():
+                gaps += self._expect(other, following)
+        is_fresh = expected is not None and message.sequence >= expected
+        return Verdict(self._is_newest(message), gaps, is_fresh)
+
+    def snapshot(self, message: Message) -> bool:
+        """Return whether to deliver a last value of a snapshot page."""
+        if message.epoch < self.epoch:
+            return False
+        self._heal(kind_of(message), message.sequence)
+        return self._is_newest(message)
+
+    def baseline(self, sequences: dict[str, int]) -> list[Gap]:
+        """Take the publisher's last sequences, as of a snapshot, as what was before we came; return the gaps."""
+        gaps = []
+        for kind in TOPICS:
+            last = sequences.get(kind, -1)
+            first = self._first.get(kind)
+            if first is None and kind not in self._next:
+                self._next[kind] = last + 1
+            elif first is not None and first > last + 1:
+                gaps.append(self._miss(kind, last + 1, first - 1))
+            self._first[kind] = min(last + 1, self._first.get(kind, last + 1))
+        return gaps
+
+    def _expect(self, kind: str, following: int) -> list[Gap]:
+        """Compare with what a heartbeat says was made: that finds a loss that no later message reveals."""
+        expected = self._next.get(kind)
+        if kind not in TOPICS or expected is None or following <= expected or kind == "status":
+            return []
+        self._next[kind] = following
+        return [self._miss(kind, expected, following - 1)]
+
+    def _miss(self, kind: str, first: int, last: int) -> Gap:
+        self.lost[kind] = self.lost.get(kind, 0) + last - first + 1
+        missing = self._missing.setdefault(kind, OrderedDict())
+        for sequence in range(max(first, last - _MISSING_KEPT + 1), last + 1):
+            missing[sequence] = None
+        while len(missing) > _MISSING_KEPT:
+            missing.popitem(last=False)
+        return Gap(kind, first, last)
+
+    def _heal(self, kind: str, sequence: int) -> bool:
+        if sequence not in self._missing.get(kind, ()):
+            return False
+        del self._missing[kind][sequence]
+        self.lost[kind] -= 1
+        return True
+
+    def _is_newest(self, message: Message) -> bool:
+        """Return whether a last value is newer than what was delivered for its key; other topics always are."""
+        kind = kind_of(message)
+        if not TOPICS[kind].last_value:
+            return True
+        key = kind, key_of(message)
+        if self._latest.get(key, -1) >= message.sequence:
+            return False
+        self._latest.pop(key, None)
+        self._latest[key] = message.sequence
+        if len(self._latest) > _KEYS_KEPT:
+            self._latest.popitem(last=False)
+        return True
+
+
+class AgeMeter:
+    """How late messages are, with clocks that were never set by each other.
+
+    The fastest message seen gives the offset between both monotonic clocks; age is what a message took beyond it.
+    The sender's boot id tells its clocks apart; clocks drift, so the offset is forgotten slowly.
+    """
+
+    _FORGET_NS = 60_000_000_000
+    _DRIFT = 100e-6  # of a poor crystal
+
+    def __init__(self) -> None:
+        self._boot = ""
+        self._offset_ns = 0
+        self._since_ns = 0
+
+    def age_s(self, message: Message, arrived_mono_ns: int) -> float:
+        """Return the message's age in seconds at `arrived_mono_ns` of our monotonic clock."""
+        apart = arrived_mono_ns - message.mono_ns
+        if message.boot != self._boot:
+            self._boot, self._offset_ns, self._since_ns = message.boot, apart, arrived_mono_ns
+        elapsed = arrived_mono_ns - self._since_ns
+        if elapsed > self._FORGET_NS:
+            self._offset_ns += int(elapsed * self._DRIFT)
+            self._since_ns = arrived_mono_ns
+        self._offset_ns = min(self._offset_ns, apart)
+        return (apart - self._offset_ns) / 1e9

@@ -1,0 +1,79 @@
+"""A link of 32-byte frames: records, scheduling, storing until acknowledged. THIN_LINK.md is made from it.
+
+In: alerts, models, thumbnails. Out: frames of a modem, and back.
+Imports: wire, mirror, disk.
+"""
+
+from stillwatch.transport.thin.codec import (
+    ENVELOPE_BYTES,
+    MAX_DATA_BYTES,
+    MAX_STREAM_BYTES,
+    MODEL_CHANNELS,
+    TAG_BYTES,
+    VERSION,
+    ComponentPart,
+    ThinAlert,
+    ThinCodec,
+    ThinHeartbeat,
+)
+from stillwatch.transport.thin.component import decode_component
+from stillwatch.transport.thin.layout import KINDS, LAYOUT, SIZED, STATES, TYPE_BITS, Field, record_bytes
+from stillwatch.transport.thin.link import (
+    AlertArrived,
+    Arrival,
+    ComponentArrived,
+    HeartbeatArrived,
+    PacketArrived,
+    ThinReceiver,
+    ThinSender,
+    ThumbnailArrived,
+)
+from stillwatch.transport.thin.linksim import LinkModel, LinkSimulator
+from stillwatch.transport.thin.outbox import Outbox
+from stillwatch.transport.thin.port import ThinPort, parse_endpoint, read_link_key
+from stillwatch.transport.thin.presets import PRESETS, Preset, find_preset
+from stillwatch.transport.thin.receiver_log import ReceiverLog
+from stillwatch.transport.thin.thumbnails import HEADER_BYTES, decode_thumbnail
+from stillwatch.transport.thin.vehicle import VehicleLink
+
+__all__ = [
+    "AlertArrived",
+    "Arrival",
+    "ComponentArrived",
+    "ComponentPart",
+    "ENVELOPE_BYTES",
+    "Field",
+    "HEADER_BYTES",
+    "HeartbeatArrived",
+    "KINDS",
+    "LAYOUT",
+    "LinkModel",
+    "LinkSimulator",
+    "MAX_DATA_BYTES",
+    "MAX_STREAM_BYTES",
+    "MODEL_CHANNELS",
+    "Outbox",
+    "PRESETS",
+    "PacketArrived",
+    "Preset",
+    "ReceiverLog",
+    "SIZED",
+    "STATES",
+    "TAG_BYTES",
+    "TYPE_BITS",
+    "ThinAlert",
+    "ThinCodec",
+    "ThinHeartbeat",
+    "ThinPort",
+    "ThinReceiver",
+    "ThinSender",
+    "ThumbnailArrived",
+    "VERSION",
+    "VehicleLink",
+    "decode_component",
+    "decode_thumbnail",
+    "find_preset",
+    "parse_endpoint",
+    "read_link_key",
+    "record_bytes",
+]

@@ -1,0 +1,241 @@
+"""The agent's thin link, whole: live-plane messages go in, frames go to the modem, acknowledgements come back.
+
+Used by the agent's sender thread, which calls `publish` with each message and `step` at least once a slot. It must
+never wait for the modem nor raise for what it says.
+"""
+
+import dataclasses
+import math
+import pathlib
+from typing import Protocol
+
+import numpy as np
+
+from stillwatch.transport.disk import Clock
+from stillwatch.transport.mirror import INCARNATIONS, ModelEncoder
+from stillwatch.transport.thin.codec import MODEL_CHANNELS, ThinAlert, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin.component import MAX_DIMS, encode_component
+from stillwatch.transport.thin.layout import KINDS, STATES
+from stillwatch.transport.thin.link import ThinSender
+from stillwatch.transport.thin.outbox import Outbox
+from stillwatch.transport.thin.port import ThinPort, parse_endpoint, read_link_key
+from stillwatch.transport.thin.presets import find_preset
+from stillwatch.transport.thin.scheduler import RULES
+from stillwatch.transport.thin.thumbnails import recode_thumbnail
+from stillwatch.transport.wire import EncodeError, messages
+
+_EVENTS_REMEMBERED = 256
+_KIND_NAMES = {"novelty": "novel"}
+
+
+def alert_from_message(message: messages.Alert) -> ThinAlert:
+    """Return what 32 bytes can say of an alert of the live plane. Kinds that have no number become "other"."""
+    nav = message.nav or messages.Position()
+    kind = _KIND_NAMES.get(message.alert_kind, message.alert_kind)
+    return ThinAlert(
+        event=message.id,
+        kind=kind if kind in KINDS else "other",
+        wall_ns=message.wall_ns,
+        life=message.phase,
+        severity=round(message.severity * 7),
+        rarity=_or_nan(message.rarity),
+        box=_box(message),
+        latitude=_or_nan(nav.latitude),
+        longitude=_or_nan(nav.longitude),
+        depth_m=_or_nan(nav.depth_m),
+        altitude_m=_or_nan(nav.altitude_m),
+    )
+
+
+class LinkSettings(Protocol):
+    """The agent's [link] section (agent/settings/config.py)."""
+
+    @property
+    def preset(self) -> str: ...
+
+    @property
+    def endpoint(self) -> str: ...
+
+    @property
+    def listen(self) -> str: ...
+
+    @property
+    def agent_number(self) -> int: ...
+
+    @property
+    def key_file(self) -> str: ...
+
+    @property
+    def share(self) -> float: ...
+
+    @property
+    def thumbnail_px(self) -> int: ...
+
+    @property
+    def thumbnail_bytes(self) -> int: ...
+
+    @property
+    def heartbeat_s(self) -> float: ...
+
+    @property
+    def outbox_bytes(self) -> int: ...
+
+
+class VehicleLink:
+    """Outbox, sender, model mirrors and modem port behind two calls.
+
+    Parameters
+    ----------
+    settings : LinkSettings
+    folder : path
+        Where the outbox lives.
+    clock : Clock
+
+    Raises
+    ------
+    LinkError, SecurityError
+        A preset, endpoint or key file that cannot be used.
+
+    Attributes
+    ----------
+    refused : dict of str to int
+        Messages that could not be said on a thin link, by kind.
+    """
+
+    def __init__(self, settings: LinkSettings, folder: pathlib.Path | str, *, clock: Clock):
+        budget = find_preset(settings.preset).up.shared(settings.share)
+        codec = ThinCodec(settings.agent_number, read_link_key(settings.key_file))
+        peer = parse_endpoint(settings.endpoint)
+        self.refused: dict[str, int] = {}
+        self._settings = settings
+        self._clock = clock
+        self._port = ThinPort(parse_endpoint(settings.listen, "link.listen"), peer)
+        beat = dataclasses.replace(
+            RULES["heartbeat"], blackout_s=settings.heartbeat_s, ttl_s=2.0 * settings.heartbeat_s
+        )
+        self._outbox = Outbox(folder, clock=clock, max_bytes=settings.outbox_bytes)
+        now_ns = clock.monotonic_ns()
+        self.sender = ThinSender(budget, codec, self._outbox, now_ns=now_ns, rules=RULES | {"heartbeat": beat})
+        self._began_ns = now_ns
+        self._encoders: dict[str, ModelEncoder] = {}
+        self._severities: dict[int, int] = {}
+        self._patches: messages.Model | None = None
+
+    def publish(self, message: messages.Message) -> None:
+        """Take any message of the live plane; those that a thin link has no words for are ignored.
+
+        Of an alert, `new` and `end` are sent, and of its updates those that are more severe than what was sent.
+        """
+        try:
+            match message:
+                case messages.Alert():
+                    self._take_alert(message)
+                case messages.Model():
+                    self._take_model(message)
+                case messages.Status():
+                    self._take_status(message)
+        except EncodeError:
+            kind = messages.kind_of(type(message))
+            self.refused[kind] = self.refused.get(kind, 0) + 1
+
+    def step(self) -> None:
+        """Hand over what is due and take what came; returns at once."""
+        now_ns = self._clock.monotonic_ns()
+        for frame in self._port.receive():
+            self.sender.feed(frame, now_ns)
+        self._port.send(self.sender.poll(now_ns))
+
+    @property
+    def backlog(self) -> int:
+        """Alerts not yet acknowledged by the ground."""
+        return len(self._outbox)
+
+    @property
+    def tx_bytes(self) -> int:
+        """Bytes handed to the modem."""
+        return self.sender.scheduler.counters["bytes"]
+
+    @property
+    def state(self) -> str:
+        """The outbox's disk: "ok", "disk_full", "read_only", "gone" or "failed"."""
+        return self._outbox.state
+
+    def close(self) -> None:
+        """Close the port and the outbox; alerts not yet acknowledged are sent by the next process."""
+        self._port.close()
+        self._outbox.close()
+
+    def _take_alert(self, message: messages.Alert) -> None:
+        alert = alert_from_message(message)
+        if message.phase == "update" and alert.severity <= self._severities.get(message.id, 0):
+            return
+        self._severities.pop(message.id, None)
+        if message.phase != "end":
+            self._severities[message.id] = alert.severity
+            if len(self._severities) > _EVENTS_REMEMBERED:
+                del self._severities[next(iter(self._severities))]
+        code = b""
+        if message.phase == "new" and message.thumbnail and self._settings.thumbnail_bytes:
+            code = recode_thumbnail(message.thumbnail, self._settings.thumbnail_px, self._settings.thumbnail_bytes)
+        self.sender.alert(alert, self._clock.monotonic_ns(), code)
+        if message.phase == "new":
+            self._tell_component(message.component)
+
+    def _take_model(self, message: messages.Model) -> None:
+        encoder = self._encoders.get(message.which)
+        if encoder is None:
+            encoder = ModelEncoder(incarnation=self._outbox.generation % INCARNATIONS)
+            self._encoders[message.which] = encoder
+            self.sender.mirror(MODEL_CHANNELS[message.which], encoder)
+        encoder.update(message)
+        if message.which == "patches":
+            self._patches = message
+
+    def _tell_component(self, component: int) -> None:
+        """Send the alert's nearest component coarsely, far ahead of when its turn in the mirror comes."""
+        model = self._patches
+        if model is None or component not in model.ids:
+            return
+        k = int(np.flatnonzero(model.ids == component)[0])
+        variances = _variances(model, k)
+        if len(variances) <= MAX_DIMS and variances.min() > 0:
+            parts = encode_component(
+                component, model.model_epoch, float(model.counts[k]), model.means[k], np.sqrt(variances)
+            )
+            self.sender.component(parts, self._clock.monotonic_ns())
+
+    def _take_status(self, message: messages.Status) -> None:
+        now_ns = self._clock.monotonic_ns()
+        state = message.state if message.state in STATES else "unknown"
+        uptime_s = (now_ns - self._began_ns) / 1e9
+        n_components = 0 if self._patches is None else self._patches.n_components
+        beat = ThinHeartbeat(message.wall_ns, state, uptime_s, len(self._outbox), self._outbox.lost, n_components)
+        self.sender.heartbeat(beat, now_ns)
+
+
+def _variances(model: messages.Model, k: int) -> np.ndarray:
+    """Return the variances of one component; those of a full covariance are on its diagonal."""
+    if model.variances is not None:
+        return np.asarray(model.variances[k], np.float64)
+    assert model.covariances is not None, "a Model message has exactly one of both"
+    diagonal = np.cumsum(np.arange(1, model.n_dims + 1)) - 1  # of a lower triangle, row by row
+    return np.asarray(model.covariances[k][diagonal], np.float64)
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _box(message: messages.Alert) -> tuple[float, float, float, float] | None:
+    """Return centre and size: the box around the peak, or around all boxes, or the peak alone."""
+    boxes = message.boxes
+    if boxes is None or not len(boxes):
+        return None if message.x is None or message.y is None else (message.x, message.y, 0.0, 0.0)
+    inside = boxes
+    if message.x is not None and message.y is not None:
+        x, y = message.x, message.y
+        holds = (boxes[:, 0] <= x) & (x <= boxes[:, 2]) & (boxes[:, 1] <= y) & (y <= boxes[:, 3])
+        inside = boxes[holds] if holds.any() else boxes
+    x0, y0 = np.min(inside[:, :2], axis=0)
+    x1, y1 = np.max(inside[:, 2:], axis=0)
+    return float(x0 + x1) / 2, float(y0 + y1) / 2, float(x1 - x0), float(y1 - y0)

@@ -1,0 +1,93 @@
+"""What a message is: kinds, topics, fields, bytes. WIRE.md is made from it.
+
+In: messages. Out: bytes, and back.
+Imports: nothing of ours.
+"""
+
+from stillwatch.transport.wire.arrays import ARRAY_EXT, DTYPES, MAX_NDIM
+from stillwatch.transport.wire.bitpack import BitReader, BitWriter, Linear, Logarithmic
+from stillwatch.transport.wire.codec import (
+    MAX_ITEMS,
+    MAX_TEXT_BYTES,
+    array_fields,
+    decode,
+    decode_struct,
+    encode,
+    encode_struct,
+)
+from stillwatch.transport.wire.errors import (
+    DecodeError,
+    EncodeError,
+    LinkError,
+    LogError,
+    SchemaError,
+    SecurityError,
+    TransportError,
+)
+from stillwatch.transport.wire.messages import (
+    MESSAGES,
+    SCHEMA,
+    Alert,
+    Count,
+    Exemplar,
+    Headers,
+    Index,
+    LogNotice,
+    Message,
+    Model,
+    Name,
+    Position,
+    Score,
+    SourceChange,
+    Status,
+    Summary,
+    Text,
+    kind_of,
+)
+from stillwatch.transport.wire.topics import MAX_PAYLOAD_BYTES, TOPICS, key_of, topic_bytes
+
+__all__ = [
+    "ARRAY_EXT",
+    "Alert",
+    "BitReader",
+    "BitWriter",
+    "Count",
+    "DTYPES",
+    "DecodeError",
+    "EncodeError",
+    "Exemplar",
+    "Headers",
+    "Index",
+    "Linear",
+    "LinkError",
+    "LogError",
+    "LogNotice",
+    "Logarithmic",
+    "MAX_ITEMS",
+    "MAX_NDIM",
+    "MAX_PAYLOAD_BYTES",
+    "MAX_TEXT_BYTES",
+    "MESSAGES",
+    "Message",
+    "Model",
+    "Name",
+    "Position",
+    "SCHEMA",
+    "SchemaError",
+    "Score",
+    "SecurityError",
+    "SourceChange",
+    "Status",
+    "Summary",
+    "TOPICS",
+    "Text",
+    "TransportError",
+    "array_fields",
+    "decode",
+    "decode_struct",
+    "encode",
+    "encode_struct",
+    "key_of",
+    "kind_of",
+    "topic_bytes",
+]

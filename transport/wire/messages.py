@@ -1,0 +1,311 @@
+"""The typed messages of wire schema 1: every field with its type, range, unit and meaning.
+
+Made by the agent's outlet and transport/wire/codec.py, read by ground stations; transport/WIRE.md is generated from
+here. It must only grow: new fields have defaults; no field changes type or meaning, no name is used again.
+"""
+
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+SCHEMA = 1
+_INT64 = 2**63 - 1
+
+
+def array_of(dtypes: str, *shape: str | int) -> Meta:
+    """Describe an array field: allowed dtypes, and its shape as numbers or as names shared within one message."""
+    names = tuple(dtypes.split())
+    return Meta(description=f"{' or '.join(names)} ({', '.join(map(str, shape))})", extra={"array": (names, shape)})
+
+
+Text = Annotated[str, Meta(max_length=256)]
+Name = Annotated[str, Meta(max_length=64)]
+Count = Annotated[int, Meta(ge=0, le=_INT64)]
+Index = Annotated[int, Meta(ge=-1, le=_INT64)]
+Nanoseconds = Annotated[int, Meta(ge=-_INT64, le=_INT64)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+NonNegative = Annotated[float, Meta(ge=0.0)]
+Counts = Annotated[dict[Name, Count], Meta(max_length=64)]
+Thumbnail = Annotated[bytes, Meta(max_length=12_000, description="JPEG, or empty")]
+
+Boxes = Annotated[np.ndarray, array_of("float32", "n", 4)]
+History = Annotated[np.ndarray, array_of("float32 float16", "h")]
+IdVector = Annotated[np.ndarray, array_of("int64 int32", "any")]
+Ids = Annotated[np.ndarray, array_of("int64 int32", "k")]
+PerComponent = Annotated[np.ndarray, array_of("float32 float64", "k")]
+Means = Annotated[np.ndarray, array_of("float32 float64", "k", "d")]
+Packed = Annotated[np.ndarray, array_of("float32 float64", "k", "c")]
+PriorMean = Annotated[np.ndarray, array_of("float32 float64", "d")]
+PriorScale = Annotated[np.ndarray, array_of("float32 float64", "c")]
+ClumpCounts = Annotated[np.ndarray, array_of("float32 float16 uint32", "m")]
+ClumpRows = Annotated[np.ndarray, array_of("float32 float16 int8", "m", "d")]
+ColumnScale = Annotated[np.ndarray, array_of("float32", "d")]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, eq=False, tag_field="kind", tag="message"):
+    """What every message carries.
+
+    `schema` is the major version, refused when unknown. `epoch` is the publisher's: it rises at each start, and
+    sequences restart with it. `sequence` counts messages of one kind (topic). `t_ns` is stream time; `mono_ns` and
+    `wall_ns` are the sender's monotonic and UTC clocks; `source_ns` is the source's own stamp or null. `frame` is
+    the frame's sequence number, -1 where no frame applies. `valid` false marks data not to be relied upon.
+    No number in any message is NaN or infinite: what is not known is null or left out.
+    """
+
+    schema: Annotated[int, Meta(ge=1, le=65_535)] = SCHEMA
+    agent: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+    run: Name
+    boot: Name
+    epoch: Count
+    sequence: Count
+    t_ns: Nanoseconds
+    mono_ns: Nanoseconds
+    wall_ns: Nanoseconds
+    source_ns: Nanoseconds | None = None
+    frame: Index = -1
+    valid: bool = True
+
+
+class Position(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the camera was. Degrees (WGS 84), metres below the surface, metres above ground, degrees from north."""
+
+    latitude: Annotated[float, Meta(ge=-90.0, le=90.0)] | None = None
+    longitude: Annotated[float, Meta(ge=-180.0, le=180.0)] | None = None
+    depth_m: float | None = None
+    altitude_m: float | None = None
+    heading_deg: float | None = None
+
+
+class Status(Message, tag="status", kw_only=True, frozen=True):
+    """The heartbeat: state, counters since the run began, and health."""
+
+    state: Annotated[Name, Meta(description="source state: connecting, live, stalled, frozen, dark, ...")]
+    learning: Annotated[Share, Meta(description="progress towards the first model, 1 when scores are calibrated")] = 0.0
+    frames: Count = 0
+    accepted: Count = 0
+    refused: Annotated[Counts, Meta(description="frames the gate refused, by reason")] = {}
+    dropped: Annotated[Count, Meta(description="frames lost before the pipeline")] = 0
+    events: Count = 0
+    alerts: Count = 0
+    suppressed: Annotated[Counts, Meta(description="alerts not raised, by why")] = {}
+    drops: Annotated[Counts, Meta(description="messages that a subscriber's full queue lost, by kind")] = {}
+    sequences: Annotated[Counts, Meta(description="messages made so far, by kind: the next sequence of each")] = {}
+    tx_bytes: Annotated[Counts, Meta(description="bytes sent, by link or kind")] = {}
+    epochs: Annotated[Counts, Meta(description="stream, patch, scene epochs")] = {}
+    model_hash: Name = ""
+    encoder_hash: Name = ""
+    config_hash: Name = ""
+    memory_bytes: Annotated[Count, Meta(description="what the stages account for")] = 0
+    rss_bytes: Count = 0
+    cpu_seconds: NonNegative = 0.0
+    temperature_c: float | None = None
+    disk_free_bytes: Count | None = None
+    rate_hz: Annotated[NonNegative, Meta(description="frames a second through the pipeline")] = 0.0
+    frame_age_s: Annotated[NonNegative | None, Meta(description="age of the newest new frame; null before it")] = None
+    versions: Annotated[dict[Name, Name], Meta(max_length=32)] = {}
+    source_kind: Name = ""
+    source_uri: Annotated[Text, Meta(description="secrets removed")] = ""
+    endpoints: Annotated[dict[Name, Text], Meta(max_length=8, description="data, snapshot, control, as bound")] = {}
+
+
+class Score(Message, tag="score", kw_only=True, frozen=True):
+    """One frame's novelty. `value` and `rarity` are null while learning or when the gate refused the frame."""
+
+    value: Annotated[float | None, Meta(description="novelty score, higher is newer")] = None
+    rarity: Annotated[NonNegative | None, Meta(description="one frame in this many scores so high here")] = None
+    frame_surprise: Annotated[float | None, Meta(description="of the frame descriptor, in nats")] = None
+    learning: bool = False
+    event: Annotated[Index, Meta(description="id of the open event, or -1")] = -1
+    accepted: bool = True
+    reason: Annotated[Name, Meta(description="why the gate refused, or empty")] = ""
+
+
+class Alert(Message, tag="alert", kw_only=True, frozen=True):
+    """A span of novelty, told in phases with one id: new, update, end."""
+
+    id: Count
+    alert_kind: Annotated[Name, Meta(description="novelty, obstructed, scene_change, ...")] = "novelty"
+    phase: Annotated[str, Meta(pattern="^(new|update|end)$")]
+    severity: Annotated[Share, Meta(description="0 to 1")] = 0.0
+    start_frame: Index = -1
+    start_t_ns: Nanoseconds = 0
+    duration_s: NonNegative = 0.0
+    peak: Annotated[float | None, Meta(description="highest score so far")] = None
+    rarity: Annotated[NonNegative | None, Meta(description="one frame in this many, at the peak")] = None
+    x: Annotated[Share | None, Meta(description="centre at the peak, share of the width")] = None
+    y: Annotated[Share | None, Meta(description="centre at the peak, share of the height")] = None
+    boxes: Annotated[Boxes | None, Meta(description="x0, y0, x1, y1 as shares of width and height")] = None
+    component: Annotated[Index, Meta(description="nearest mixture component's id, or -1")] = -1
+    exemplar: Annotated[Index, Meta(description="nearest exemplar's id, or -1")] = -1
+    history: Annotated[History | None, Meta(description="scores of the last frames, oldest first")] = None
+    nav: Position | None = None
+    thumbnail: Thumbnail = b""
+
+
+class Model(Message, tag="model", kw_only=True, frozen=True):
+    """One mixture, enough to rebuild its predictive density.
+
+    `means` and the second moments are of the data each component is responsible for (not yet shrunk by the prior),
+    largest component first. Second moments are central: per dimension (`variances`), or as the lower triangle
+    row by row, c = d (d + 1) / 2 (`covariances`). Exactly one of both is present. `prior_scale` has the same form:
+    scale matrix of the inverse Wishart, or rate of the Gamma prior on each dimension's precision. Fewer components
+    than `n_components` were sent where all would pass the size limit.
+    """
+
+    which: Annotated[str, Meta(pattern="^(patches|scenes)$")]
+    covariance: Annotated[str, Meta(pattern="^(diagonal|full)$")]
+    n_dims: Annotated[int, Meta(ge=1, le=512)]
+    n_components: Count
+    model_epoch: Annotated[Count, Meta(description="learning epochs so far")]
+    activated_frame: Annotated[Index, Meta(description="first frame scored with it")] = -1
+    free_energy: Annotated[float | None, Meta(description="nats per sample")] = None
+    ids: Annotated[Ids, Meta(description="stable, never used again")]
+    counts: Annotated[PerComponent, Meta(description="samples each component stands for")]
+    weights: PerComponent
+    means: Means
+    variances: Means | None = None
+    covariances: Packed | None = None
+    prior_mean: PriorMean
+    prior_strength: Annotated[float, Meta(gt=0.0, description="kappa, in samples")]
+    prior_dof: Annotated[float, Meta(gt=0.0, description="of the inverse Wishart; diagonal: shape of the Gamma")]
+    prior_scale: PriorScale
+    concentration: Annotated[float, Meta(gt=0.0, description="alpha of the Dirichlet process")]
+    horizon: Count = 0
+    seconds: Annotated[NonNegative, Meta(description="CPU seconds of the last epoch")] = 0.0
+    splits: Count = 0
+    merges: Count = 0
+    clumps: Count = 0
+    singlets: Count = 0
+    born: IdVector | None = None
+    died: IdVector | None = None
+    labels: Annotated[dict[Name, Name], Meta(max_length=256, description="people's names, by component id")] = {}
+
+
+class Clumps(Message, tag="clumps", kw_only=True, frozen=True):
+    """The learner's clumps: count, mean, variance each. int8 rows are multiplied by their column scale."""
+
+    which: Annotated[str, Meta(pattern="^(patches|scenes)$")]
+    model_epoch: Count
+    n_clumps: Annotated[Count, Meta(description="in the learner; as many of the largest as fit are sent")]
+    counts: ClumpCounts
+    means: ClumpRows
+    variances: ClumpRows | None = None
+    mean_scale: Annotated[ColumnScale | None, Meta(description="for int8 means: mean = int8 * scale + offset")] = None
+    mean_offset: ColumnScale | None = None
+    variance_scale: Annotated[ColumnScale | None, Meta(description="for int8 variances, which are >= 0")] = None
+
+
+class Exemplar(Message, tag="exemplar", kw_only=True, frozen=True):
+    """One exemplar frame that was chosen, or chosen again with another share; `removed` ids are gone."""
+
+    id: Index
+    exemplar_frame: Index = -1
+    exemplar_t_ns: Nanoseconds = 0
+    share: Annotated[Share, Meta(description="of the recent frames nearest to it")] = 0.0
+    component: Annotated[Index, Meta(description="scene component it belongs to, or -1")] = -1
+    role: Annotated[Name, Meta(description="frame, or of a scene: most_typical, least_typical, newest")] = "frame"
+    label: Name = ""
+    removed: IdVector | None = None
+    thumbnail: Thumbnail = b""
+
+
+class GateChange(Message, tag="gate", kw_only=True, frozen=True):
+    """The gate's reason changed; hysteresis keeps a flickering reason to one message."""
+
+    state: Name
+    reason: Name = ""
+    previous: Name = ""
+    scene_change: bool = False
+
+
+class SourceChange(Message, tag="source", kw_only=True, frozen=True):
+    """The source's state changed: connecting, live, stalled, frozen, dark, overexposed, obstructed, failed, ended."""
+
+    state: Name
+    previous: Name = ""
+    detail: Annotated[Text, Meta(description="secrets removed")] = ""
+    stream_epoch: Count = 0
+    width: Count = 0
+    height: Count = 0
+
+
+class LogNotice(Message, tag="log", kw_only=True, frozen=True):
+    """A rare notice for people: disk_full, degraded, checkpoint_refused, ..."""
+
+    level: Annotated[str, Meta(pattern="^(info|warning|error)$")] = "info"
+    code: Name
+    text: Text = ""
+    count: Annotated[Count, Meta(description="occurrences since the last notice of this code")] = 1
+
+
+class Summary(Message, tag="summary", kw_only=True, frozen=True):
+    """The end of a run, the same figures as summary.json."""
+
+    frames: Count
+    accepted: Count
+    refused: Counts = {}
+    dropped: Count = 0
+    events: Count = 0
+    alerts: Count = 0
+    hash: Name = ""
+    exit_code: Annotated[int, Meta(ge=0, le=255)] = 0
+    reason: Text = ""
+
+
+MESSAGES: tuple[type[Message], ...] = (
+    Status, Score, Alert, Model, Clumps, Exemplar, GateChange, SourceChange, LogNotice, Summary,
+)  # fmt: skip
+
+
+def kind_of(message: Message | type[Message]) -> str:
+    """Return the message's kind, which is also its topic's last part."""
+    return str(message.__struct_config__.tag)
+
+
+def finite_or_none(value: float) -> float | None:
+    """Return a plain float, or None for NaN and infinities, which no message may carry."""
+    number = float(value)
+    return number if abs(number) < float("inf") else None
+
+
+class Headers:
+    """Makes message headers: who sends, and a sequence of its own for every kind.
+
+    Used by one thread. `epoch` must be higher at each start of the agent (a boot counter or UTC seconds).
+    """
+
+    def __init__(self, agent: str, run: str, boot: str, epoch: int):
+        self._common = {"agent": agent, "run": run, "boot": boot, "epoch": epoch}
+        self._next: dict[str, int] = {}
+
+    def next(
+        self,
+        message: type[Message],
+        *,
+        t_ns: int,
+        mono_ns: int,
+        wall_ns: int,
+        source_ns: int | None = None,
+        frame: int = -1,
+        valid: bool = True,
+    ) -> dict[str, Any]:
+        """Return the header fields of the next message of this type, to be passed as keywords."""
+        kind = kind_of(message)
+        sequence = self._next.get(kind, 0)
+        self._next[kind] = sequence + 1
+        return {
+            **self._common,
+            "sequence": sequence,
+            "t_ns": t_ns,
+            "mono_ns": mono_ns,
+            "wall_ns": wall_ns,
+            "source_ns": source_ns,
+            "frame": frame,
+            "valid": valid,
+        }
+
+    def sequences(self) -> dict[str, int]:
+        """Return the next sequence of every kind, for Status: readers find lost messages by it at each heartbeat."""
+        return dict(self._next)
