@@ -62,7 +62,7 @@ def test_file_urls_and_globs(tmp_path, image):
 @pytest.mark.parametrize(("uri", "text"), [
     ("", "empty"), ("rstp://cam/x", "did you mean 'rtsp'"), ("gopher://cam/x", "known: rtsp"), ("rtsp:///x", "no host"),
     ("rtsp://cam:99999/x", "port: 0 to 65535"), ("v4l2:", "nothing after v4l2:"),
-    ("synthetic:nowhere", "no such scene"),
+    ("synthetic:nowhere", "no such world"),
     ("synthetic:transect?colour=1", "unknown parameter"), ("synthetic:transect?seed", "key=value"),
     ("synthetik:transect", "did you mean 'synthetic'"),
 ])  # fmt: skip

@@ -103,7 +103,7 @@ def test_parameters_may_come_as_text_from_a_uri():
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [
-        ("moon", {}, "no such scene"),
+        ("moon", {}, "no such world"),
         ("road", {"wether": "rain"}, "unknown parameter 'wether'"),
         ("road", {"weather": "hail"}, "not one of clear"),
         ("road", {"noise": "loud"}, "is not a number"),
