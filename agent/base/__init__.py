@@ -10,10 +10,40 @@ from stillwatch.base.errors import AgentError, ConfigError, NotFittedError, Snap
 from stillwatch.base.frame import NO_NAV, Frame, FrameFlag, Nav
 from stillwatch.base.secrets import hide_command_line, redact_uri, register_uri, scrub, scrub_handlers
 from stillwatch.base.source_state import SourceState, combine
-from stillwatch.base.state import State, require, state_hash, with_prefix, without_prefix
+from stillwatch.base.state import (
+    Array,
+    Commit,
+    Restorable,
+    Stage,
+    State,
+    check_arrays,
+    prepare_parts,
+    prepare_record,
+    record_bytes,
+    record_state,
+    require,
+    saved,
+    saved_array,
+    state_hash,
+    state_of_parts,
+    with_prefix,
+    without_prefix,
+)
 from stillwatch.base.version import __version__
 
 __all__ = [
+    "Array",
+    "Commit",
+    "Restorable",
+    "Stage",
+    "check_arrays",
+    "prepare_parts",
+    "prepare_record",
+    "record_bytes",
+    "record_state",
+    "saved",
+    "saved_array",
+    "state_of_parts",
     "cpu_features",
     "versions",
     "AgentError",
