@@ -1,7 +1,7 @@
 """The life of an alert: what begins, goes on, ends, returns and vanishes, within a budget.
 
 In: `Score`, `Verdict`. Out: `EventRecord`s.
-Imports: base, settings, gate, novelty, epochs.
+Imports: base, settings, gate, novelty, epochs, transport.wire.
 """
 
 from stillwatch.events.life import EventLife

@@ -9,6 +9,7 @@ from stillwatch.base import SnapshotError, State
 from stillwatch.epochs import Models
 from stillwatch.novelty import Score
 from stillwatch.settings import EventsConfig
+from stillwatch.transport.wire import EventKind
 
 CAPACITY = 512  # components followed; the ones not seen for longest give way
 LASTING_EPOCHS = 4  # models that a component must live through to be a category
@@ -37,12 +38,12 @@ class CategoryLife:
         # none), whether one is open.
         self._numbers = np.array([-1, 0, -1, 0], np.int64)
 
-    def update(self, t_ns: int, score: Score, models: Models, in_event: bool) -> list[tuple[str, int]]:
+    def update(self, t_ns: int, score: Score, models: Models, in_event: bool) -> list[tuple[EventKind, int]]:
         """Take one scored frame; return (kind, component id) of what happened: new_category, returned, vanished."""
         if in_event and (self._numbers[2] >= 0 or not self._numbers[3]):
             self._numbers[2] = self._numbers[1]
         self._numbers[3] = in_event
-        happened: list[tuple[str, int]] = []
+        happened: list[tuple[EventKind, int]] = []
         ids = models.patches.ids
         if models.epoch != self._numbers[0]:
             happened += self._model_changed(t_ns, ids, models.epoch)
@@ -62,7 +63,7 @@ class CategoryLife:
         rows = order[np.minimum(place, CAPACITY - 1)]
         return np.where(self._table[rows, _ID] == ids, rows, -1)
 
-    def _model_changed(self, t_ns: int, ids: np.ndarray, epoch: int) -> list[tuple[str, int]]:
+    def _model_changed(self, t_ns: int, ids: np.ndarray, epoch: int) -> list[tuple[EventKind, int]]:
         """Enter new components, count the life of old ones, drop those that the model dropped."""
         self._numbers[0], self._numbers[1] = epoch, self._numbers[1] + 1
         table = self._table
@@ -87,9 +88,9 @@ class CategoryLife:
         table[grown, _TOLD] = 1
         rows = np.flatnonzero(grown)
         most = rows[np.argmax(table[rows, _FRAMES])]
-        return [("new_category", int(table[most, _ID]))]
+        return [(EventKind.NEW_CATEGORY, int(table[most, _ID]))]
 
-    def _returned(self, t_ns: int, rows: np.ndarray) -> list[tuple[str, int]]:
+    def _returned(self, t_ns: int, rows: np.ndarray) -> list[tuple[EventKind, int]]:
         """Categories that were rare and away, and are seen again for `min_frames` frames."""
         table = self._table
         away = t_ns - table[rows, _SEEN] >= WATCHED_S * NS
@@ -100,7 +101,7 @@ class CategoryLife:
         due = due[table[due, _FRAMES] > 0]
         if not len(due):
             return []
-        return [("returned", int(table[due[np.argmax(table[due, _FRAMES])], _ID]))]
+        return [(EventKind.RETURNED, int(table[due[np.argmax(table[due, _FRAMES])], _ID]))]
 
     def _take_note(self, t_ns: int, rows: np.ndarray, is_seen: np.ndarray) -> None:
         table = self._table
@@ -113,7 +114,7 @@ class CategoryLife:
         table[seen, _GONE] = 0
         table[absent, _RUN] = 0
 
-    def _vanished(self, t_ns: int, rows: np.ndarray) -> list[tuple[str, int]]:
+    def _vanished(self, t_ns: int, rows: np.ndarray) -> list[tuple[EventKind, int]]:
         """What was there in nearly every frame for a minute and more, and has been away for `vanish_s`."""
         table = self._table
         usual = (self._presence[rows] >= ALWAYS - 0.1) & (table[rows, _FRAMES] >= PRESENCE_FRAMES // 2)
@@ -123,7 +124,7 @@ class CategoryLife:
         table[gone, _GONE] = 1
         if not len(gone):
             return []
-        return [("vanished", int(table[gone[np.argmax(table[gone, _FRAMES])], _ID]))]
+        return [(EventKind.VANISHED, int(table[gone[np.argmax(table[gone, _FRAMES])], _ID]))]
 
     def state(self) -> State:
         return {"table": self._table.copy(), "presence": self._presence.copy(), "numbers": self._numbers.copy()}

@@ -15,6 +15,7 @@ from stillwatch.events.records import HISTORY, EventRecord, Peak, overlap, sever
 from stillwatch.gate import Verdict
 from stillwatch.novelty import Score
 from stillwatch.settings import EventsConfig
+from stillwatch.transport.wire import EventKind
 
 __all__ = ["EventLife", "EventRecord"]
 
@@ -117,7 +118,7 @@ class EventLife:
         records: list[EventRecord] = []
         if verdict.scene_change:
             records += self._end(frame)
-            records += self._instant(frame, score, "scene_change", -1)
+            records += self._instant(frame, score, EventKind.SCENE_CHANGE, -1)
         if score is not None and not score.learning:
             self._history[:-1] = self._history[1:]
             self._history[-1] = min(score.rarity, 1e9)
@@ -244,7 +245,7 @@ class EventLife:
         until = self._last_novel_ns if phase == "end" else frame.t_ns
         return EventRecord(
             id=self._id,
-            kind="novel",
+            kind=EventKind.NOVEL,
             phase=phase,
             severity=severity_of(self._peak.rarity, self._config.raise_rarity),
             start_sequence=self._start[0],
@@ -258,7 +259,7 @@ class EventLife:
             history=self._history.copy(),
         )
 
-    def _instant(self, frame: Frame, score: Score | None, kind: str, component: int) -> list[EventRecord]:
+    def _instant(self, frame: Frame, score: Score | None, kind: EventKind, component: int) -> list[EventRecord]:
         """Return a record that begins and ends with this frame, where the budget allows it."""
         if not self._news.take():
             self.suppressed["budget"] += 1

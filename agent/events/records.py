@@ -10,6 +10,7 @@ import numpy as np
 
 from stillwatch.base import SnapshotError, State
 from stillwatch.novelty import Score
+from stillwatch.transport.wire import EventKind
 
 HISTORY = 32  # rarities of the last scored frames that travel with an alert
 MAX_BOXES = 8
@@ -20,7 +21,7 @@ Box = tuple[float, float, float, float]
 class EventRecord:
     """One message about an event.
 
-    id: stable, never used again. kind: novel, new_category, returned, vanished, scene_change. phase: new, update,
+    id: stable, never used again. phase: new, update,
     end. severity: 0 to 1, from the rarity at the peak. peak, rarity: score and "one frame in N" at the peak.
     boxes: x0, y0, x1, y1 of the novel regions at the peak, as shares of the frame, the strongest first. position:
     centre of the strongest, or None. component: id of the nearest known component of the patch mixture, or -1.
@@ -28,7 +29,7 @@ class EventRecord:
     """
 
     id: int
-    kind: str
+    kind: EventKind
     phase: str
     severity: float
     start_sequence: int

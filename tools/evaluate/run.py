@@ -89,6 +89,7 @@ def _run(config: Config) -> dict[str, np.ndarray]:
 
     from stillwatch.base import RealClock
     from stillwatch.pipeline import Pipeline
+    from stillwatch.transport.wire import EventKind
 
     cv2.setNumThreads(1)
     rows: list[tuple[float, float, float, float]] = []
@@ -108,7 +109,7 @@ def _run(config: Config) -> dict[str, np.ndarray]:
             )
             for record in step.events:
                 if record.phase == "new":
-                    (alerts if record.kind == "novel" else other).append((len(rows) - 1, record.kind))
+                    (alerts if record.kind == EventKind.NOVEL else other).append((len(rows) - 1, record.kind))
         seconds = time.perf_counter() - begun
         moving, suppressed = pipeline.novelty.moving, dict(pipeline.events.suppressed)
         pipeline.finish()

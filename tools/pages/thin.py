@@ -81,7 +81,8 @@ def thin_page() -> str:
     parts.append(_TAIL)
     parts.append("## Numbers of kinds and states\n")
     parts.append("| number | kind of an alert | state of a heartbeat |\n| --- | --- | --- |")
-    parts += [f"| {i} | {kind} | {state} |" for i, (kind, state) in enumerate(zip(KINDS, STATES, strict=True))]
+    kinds = [*KINDS, *["free, read as other"] * (len(STATES) - len(KINDS))]
+    parts += [f"| {i} | {kind} | {state} |" for i, (kind, state) in enumerate(zip(kinds, STATES, strict=True))]
     parts.append("\n## Links\n")
     parts.append("| preset | up | down | slot | bytes an hour up | source |\n| --- | --- | --- | --- | --- | --- |")
     for preset in PRESETS.values():

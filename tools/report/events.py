@@ -10,6 +10,7 @@ import numpy as np
 
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.data import Event, ReportData
+from stillwatch.transport.wire import EventKind
 from stillwatch.transport.wire import messages as m
 
 MAX_CARDS = 60
@@ -49,8 +50,8 @@ def events_section(data: ReportData, label: c.Label, numbered: dict) -> str:
 
 
 def _kind(event: Event) -> str:
-    kind = event.first.alert_kind
-    return {"novel": "Novelty", "novelty": "Novelty"}.get(kind, kind.replace("_", " ").capitalize())
+    name = event.first.alert_kind  # as sent, where it is a later version's
+    return "Novelty" if EventKind(name) is EventKind.NOVEL else name.replace("_", " ").capitalize()
 
 
 def event_card(event: Event, n: int, label: c.Label) -> str:

@@ -14,6 +14,7 @@ from stillwatch.tools.report.events import events_section, gallery_section
 from stillwatch.tools.report.model import components_section
 from stillwatch.tools.report.style import page
 from stillwatch.tools.report.timeline import labeller, timeline_section
+from stillwatch.transport.wire import EventKind
 from stillwatch.transport.wire import messages as m
 
 
@@ -99,7 +100,7 @@ def _lead(data: ReportData, totals: dict) -> str:
 
 
 def _group(kind: str) -> str:
-    return {"novel": "novel", "novelty": "novel", "new_category": "category"}.get(kind, "view")
+    return {EventKind.NOVEL: "novel", EventKind.NEW_CATEGORY: "category"}.get(EventKind(kind), "view")
 
 
 def _plural(n: int, one: str, many: str) -> str:

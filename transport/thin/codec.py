@@ -31,7 +31,7 @@ from stillwatch.transport.thin.layout import (
     record_bytes,
     unpack,
 )
-from stillwatch.transport.wire import DecodeError, EncodeError
+from stillwatch.transport.wire import DecodeError, EncodeError, EventKind
 
 VERSION = 1
 HEADER_BYTES = 2
@@ -59,8 +59,10 @@ class ThinAlert:
         Number that the outbox gave: 12 and 24 bits, never given twice. The ground tells doubles by it.
     event : int
         The event's number modulo 65,536: the same in new, update and end.
-    life, kind : str
-        One of LIVES and of KINDS.
+    kind : EventKind
+        OTHER where the number is of a later version.
+    life : str
+        One of LIVES.
     severity : int
         0 (least) to 7.
     wall_ns : int
@@ -74,7 +76,7 @@ class ThinAlert:
     """
 
     event: int
-    kind: str
+    kind: EventKind
     wall_ns: int
     life: str = "new"
     severity: int = 0
@@ -448,7 +450,7 @@ def _unpack_alert(data: bytes) -> ThinAlert:
     box = (PLACE.decode(x), PLACE.decode(y), SIZE.decode(width), SIZE.decode(height))
     return ThinAlert(
         event,
-        KINDS[kind],
+        KINDS[kind] if kind < len(KINDS) else EventKind.OTHER,
         decode_time(ticks),
         LIVES[life],
         severity,

@@ -8,7 +8,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stillwatch.transport.wire import BitReader, BitWriter, DecodeError, Linear, Logarithmic
+from stillwatch.transport.wire import BitReader, BitWriter, DecodeError, EventKind, Linear, Logarithmic
 
 LATITUDE = Linear(-90.0, 90.0, 26)  # 0.3 m
 LONGITUDE = Linear(-180.0, 180.0, 27)  # 0.3 m at the equator
@@ -20,10 +20,7 @@ SIZE = Linear(0.0, 1.0, 5)
 TIME_EPOCH_S = 1_577_836_800  # 2020-01-01 00:00 UTC
 TIME_BITS = 36  # of 1/32 s: until 2088; 0 is unknown
 
-KINDS = (
-    "other", "novel", "new_category", "returned", "vanished", "scene_change", "obstructed", "dark", "overexposed",
-    "frozen", "source_lost", "source_back", "storage", "reserved_13", "reserved_14", "reserved_15",
-)  # fmt: skip
+KINDS = tuple(EventKind)  # numbers after the last are read as OTHER
 LIVES = ("new", "update", "end", "single")
 STATES = (
     "connecting", "live", "stalled", "frozen", "dark", "overexposed", "obstructed", "failed",

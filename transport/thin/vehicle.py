@@ -15,26 +15,24 @@ from stillwatch.transport.disk import Clock
 from stillwatch.transport.mirror import INCARNATIONS, ModelEncoder
 from stillwatch.transport.thin.codec import MODEL_CHANNELS, ThinAlert, ThinCodec, ThinHeartbeat
 from stillwatch.transport.thin.component import MAX_DIMS, encode_component
-from stillwatch.transport.thin.layout import KINDS, STATES
+from stillwatch.transport.thin.layout import STATES
 from stillwatch.transport.thin.link import ThinSender
 from stillwatch.transport.thin.outbox import Outbox
 from stillwatch.transport.thin.port import ThinPort, parse_endpoint, read_link_key
 from stillwatch.transport.thin.presets import find_preset
 from stillwatch.transport.thin.scheduler import RULES
 from stillwatch.transport.thin.thumbnails import recode_thumbnail
-from stillwatch.transport.wire import EncodeError, messages
+from stillwatch.transport.wire import EncodeError, EventKind, messages
 
 _EVENTS_REMEMBERED = 256
-_KIND_NAMES = {"novelty": "novel"}
 
 
 def alert_from_message(message: messages.Alert) -> ThinAlert:
     """Return what 32 bytes can say of an alert of the live plane. Kinds that have no number become "other"."""
     nav = message.nav or messages.Position()
-    kind = _KIND_NAMES.get(message.alert_kind, message.alert_kind)
     return ThinAlert(
         event=message.id,
-        kind=kind if kind in KINDS else "other",
+        kind=EventKind(message.alert_kind),
         wall_ns=message.wall_ns,
         life=message.phase,
         severity=round(message.severity * 7),

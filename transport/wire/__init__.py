@@ -44,6 +44,7 @@ from stillwatch.transport.wire.messages import (
     Text,
     kind_of,
 )
+from stillwatch.transport.wire.names import EventKind
 from stillwatch.transport.wire.topics import MAX_PAYLOAD_BYTES, TOPICS, key_of, topic_bytes
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "DTYPES",
     "DecodeError",
     "EncodeError",
+    "EventKind",
     "Exemplar",
     "Headers",
     "Index",

@@ -4,6 +4,7 @@ Called by publisher, subscriber, control, outbox and recordings. It must not
 trust a byte of what it decodes: anything wrong raises DecodeError, nothing else.
 """
 
+import enum
 import functools
 import math
 import operator
@@ -107,13 +108,15 @@ def _pack_other(value: Any) -> msgpack.ExtType:
 
 
 def _plain(value: Any) -> Any:
-    """Return structs as dicts and numpy scalars as Python's, recursively; arrays stay as they are."""
+    """Return structs as dicts, enums as their values, numpy scalars as Python's, recursively; arrays stay."""
     if isinstance(value, msgspec.Struct):
         return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, enum.Enum):
+        return value.value
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -10,6 +10,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from stillwatch.transport.wire.names import EventKind
+
 SCHEMA = 1
 _INT64 = 2**63 - 1
 
@@ -126,7 +128,7 @@ class Alert(Message, tag="alert", kw_only=True, frozen=True):
     """A span of novelty, told in phases with one id: new, update, end."""
 
     id: Count
-    alert_kind: Annotated[Name, Meta(description="novelty, obstructed, scene_change, ...")] = "novelty"
+    alert_kind: Annotated[Name, Meta(description=", ".join(EventKind))] = "novelty"
     phase: Annotated[str, Meta(pattern="^(new|update|end)$")]
     severity: Annotated[Share, Meta(description="0 to 1")] = 0.0
     start_frame: Index = -1

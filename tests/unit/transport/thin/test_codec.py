@@ -88,7 +88,7 @@ def test_any_alert_fits_and_comes_back_the_same_once_quantised(alert):
 
 
 def test_unknown_time_place_and_rarity_stay_unknown():
-    alert = CODEC.decode_alert(CODEC.encode_alert(ThinAlert(1, "dark", wall_ns=0)))
+    alert = CODEC.decode_alert(CODEC.encode_alert(ThinAlert(1, "novel", wall_ns=0)))
     assert alert.wall_ns == 0
     assert alert.box is None
     for value in (alert.rarity, alert.latitude, alert.longitude, alert.depth_m, alert.altitude_m):

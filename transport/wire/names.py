@@ -1,0 +1,27 @@
+"""Names that agent, thin link and ground share: the kinds of events and the models, each said once.
+
+Read by the wire's messages, the codecs of the thin link and of the model mirror, the agent's events and the report.
+Positions are numbers on the wire: names are only added at the end, and none is removed or used for something else.
+"""
+
+import enum
+
+_OLD_NAMES = {"novelty": "novel"}  # what `alert_kind` says in schema 1 where a sender left it out
+
+
+class EventKind(enum.StrEnum):
+    """What an event is: the `alert_kind` of an Alert, and the kind of a thin link's alert by its place here.
+
+    A text is read as its kind, one of a later version as OTHER: `EventKind("stampede")` raises nothing.
+    """
+
+    OTHER = "other"
+    NOVEL = "novel"
+    NEW_CATEGORY = "new_category"
+    RETURNED = "returned"
+    VANISHED = "vanished"
+    SCENE_CHANGE = "scene_change"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "EventKind":
+        return cls(_OLD_NAMES[value]) if isinstance(value, str) and value in _OLD_NAMES else cls.OTHER
