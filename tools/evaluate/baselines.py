@@ -3,7 +3,7 @@
 Called by tools/evaluate/command.py. Baselines see every frame in order from the first; none may see the ground truth.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 import cv2
@@ -201,12 +201,19 @@ def make_baseline(name: str, config: Config, n_row_dims: int) -> Baseline:
 
 
 def baseline_scores(config: Config, run: Run, names: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Return each baseline's score of every frame of the config's source, (n,) float64."""
+    """Return each baseline's score of every frame of the config's source that our run had, (n,) float64."""
+    return scores_of_frames(config, run, names, _paced(config, run.number))
+
+
+def scores_of_frames(
+    config: Config, run: Run, names: tuple[str, ...], frames: Iterable[Frame]
+) -> dict[str, np.ndarray]:
+    """Return each baseline's score of every one of the run's frames, which are given again, (n,) float64."""
     seen = Seen(config, "moving" if run.moving else "fixed")
     baselines = {name: make_baseline(name, config, seen.rows.shape[1]) for name in names}
     describes = any(name not in SIMPLE for name in names)
     scores: dict[str, list[float]] = {name: [] for name in names}
-    for frame in _paced(config, len(run.score)):
+    for frame in frames:
         if describes:
             seen.look(frame)
         for name, baseline in baselines.items():
@@ -214,9 +221,7 @@ def baseline_scores(config: Config, run: Run, names: tuple[str, ...]) -> dict[st
     return {name: np.array(values) for name, values in scores.items()}
 
 
-def _paced(config: Config, n_frames: int) -> Iterator[Frame]:
-    """Yield as many frames of the source as our run had."""
-    for number, frame in enumerate(frames_of(config)):
-        if number == n_frames:
-            return
-        yield frame
+def _paced(config: Config, number: np.ndarray) -> Iterator[Frame]:
+    """Yield the frames of the source that our run had: those between its first and last number, at the same rate."""
+    if len(number):
+        yield from frames_of(config, int(number[0]), int(number[-1]))

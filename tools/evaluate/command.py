@@ -13,7 +13,7 @@ from msgspec import structs
 from stillwatch.base import UsageError
 from stillwatch.settings import Config, load_config
 from stillwatch.tools.evaluate.baselines import BASELINES, SIMPLE, baseline_scores
-from stillwatch.tools.evaluate.metrics import event_auc, match, median_delay_s, roc_auc
+from stillwatch.tools.evaluate.figures import areas, figures, mean_of, rounded
 from stillwatch.tools.evaluate.run import Run, run_pinned
 from stillwatch.tools.evaluate.truth import Truth, read_truths, truth_for
 
@@ -26,6 +26,9 @@ def add_arguments(parser) -> None:
     parser.add_argument("events", metavar="EVENTS.json", help="frame numbers of the events, as events.json has them")
     parser.add_argument("--config", metavar="FILE", help="configuration; the defaults where none is given")
     parser.add_argument("--set", metavar="K=V", action="append", default=[], dest="overrides", help="change a setting")
+    parser.add_argument("--from", metavar="FRAME", type=int, default=0, dest="first", help="first frame that is seen")
+    parser.add_argument("--to", metavar="FRAME", type=int, default=None, dest="last", help="last frame that is seen")
+    parser.add_argument("--rate", metavar="HZ", type=float, default=None, help="frames a second that are seen")
     parser.add_argument(
         "--baselines",
         metavar="NAMES",
@@ -42,13 +45,15 @@ def main(args) -> int:
     folder = pathlib.Path(args.video)
     is_folder = folder.is_dir()
     names = chosen_baselines(args.baselines, BASELINES if is_folder else SIMPLE)
-    config = load_config(pathlib.Path(args.config) if args.config else None, args.overrides)
+    ends = checked_ends(args.first, args.last)
+    rate = [] if args.rate is None else [f"source.rate_hz={args.rate}"]
+    config = load_config(pathlib.Path(args.config) if args.config else None, [*args.overrides, *rate])
     if is_folder:
         clips = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in VIDEO_SUFFIXES]
         clips = [path for path in clips if path.name in truths]
         if not clips:
             raise UsageError(f"{folder}: holds no clip that {args.events} knows; it knows {', '.join(sorted(truths))}")
-        rows = [evaluate(str(path), path.name, truths[path.name], config, names) for path in clips]
+        rows = [evaluate(str(path), path.name, truths[path.name], config, names, ends) for path in clips]
         if args.json:
             print(json.dumps({"rows": rows, **means(rows)}))
         else:
@@ -57,12 +62,21 @@ def main(args) -> int:
             print_means(rows)
         return 0
     clip = folder.name if "://" not in args.video and not args.video.startswith("synthetic:") else args.video
-    row = evaluate(args.video, clip, truth_for(truths, clip, args.events), config, names)
+    row = evaluate(args.video, clip, truth_for(truths, clip, args.events), config, names, ends)
     if args.json:
         print(json.dumps(row))
     else:
         print_row(row)
     return 0
+
+
+def checked_ends(first: int, last: int | None) -> tuple[int, int | None]:
+    """Return the first and last frame to be seen; UsageError where none lies between."""
+    if first < 0:
+        raise UsageError(f"--from: {first} is below 0, the clip's first frame")
+    if last is not None and last < first:
+        raise UsageError(f"--to: {last} lies before --from {first}")
+    return first, last
 
 
 def chosen_baselines(given: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
@@ -76,71 +90,56 @@ def chosen_baselines(given: str | None, default: tuple[str, ...]) -> tuple[str, 
     return names
 
 
-def evaluate(uri: str, clip: str, truth: Truth, config: Config, names: tuple[str, ...]) -> dict:
-    """Run our pipeline, then the baselines, over one source; return the row that `--json` prints."""
+def evaluate(
+    uri: str, clip: str, truth: Truth, config: Config, names: tuple[str, ...], ends: tuple[int, int | None] = (0, None)
+) -> dict:
+    """Run our pipeline, then the baselines, over one source's frames between `ends`; return the row of `--json`."""
     config = structs.replace(config, source=structs.replace(config.source, uri=uri))
-    run = run_pinned(config)
+    first, last = ends
+    run = run_pinned(config, first, last)
+    if not len(run.number):
+        raise UsageError(f"{clip}: no frame from {first} to {'the end' if last is None else last}")
+    truth = truth.between(first, int(run.number[-1]) if last is None else last)
     return row_of(run, clip, truth, baseline_scores(config, run, names) if names else {})
 
 
 def row_of(run: Run, clip: str, truth: Truth, baselines: dict[str, np.ndarray]) -> dict:
     """Return one clip's figures. Frames before `scored_from`, and frames the gate refused, have no AUC label."""
-    n_frames = len(run.score)
-    first = n_frames if run.scored_from is None else run.scored_from
-    counted = np.isfinite(run.score) & (np.arange(n_frames) >= first)
-    positive = truth.labels(n_frames)
-    found = match(run.alerts, truth)
-    hours = float(run.t_ns[-1] - run.t_ns[0]) / 3.6e12 if n_frames > 1 else 0.0
-    n_events = len(truth.spans)
-
-    def areas(score: np.ndarray) -> dict[str, float | None]:
-        filled = np.where(counted, score, -np.inf)
-        return {
-            "auc": rounded(roc_auc(score[counted], positive[counted])),
-            "auc_event": rounded(event_auc(filled, truth, first)),
-        }
-
-    n_true = len(run.alerts) - len(found.false_alerts)
+    own = figures(run, truth)
+    hours = own["hours"]
+    n_true = len(run.alerts) - own["false_alerts"]
     return {
         "clip": clip,
-        "frames": n_frames,
+        "frames": len(run.number),
         "scored_from": run.scored_from,
-        **areas(run.score),
-        "events_total": n_events,
-        "events_found": found.n_found,
-        "false_alerts": len(found.false_alerts),
-        "median_delay_s": rounded(median_delay_s(found, truth, run.t_ns)),
+        **areas(run, truth, run.score),
+        "events_total": own["events_total"],
+        "events_found": own["events_found"],
+        "false_alerts": own["false_alerts"],
+        "median_delay_s": own["median_delay_s"],
         "fps": round(run.fps, 1),
         "peak_rss_mb": round(run.peak_rss_mb, 1),
         "precision": rounded(n_true / len(run.alerts)) if run.alerts else None,
-        "recall": rounded(found.n_found / n_events) if n_events else None,
-        "false_alerts_per_hour": rounded(len(found.false_alerts) / hours) if hours else None,
+        "recall": rounded(own["events_found"] / own["events_total"]) if own["events_total"] else None,
+        "false_alerts_per_hour": rounded(own["false_alerts"] / hours) if hours else None,
         "camera": "moving" if run.moving else "fixed",
         "alert_frames": run.alerts,
-        "false_alert_frames": list(found.false_alerts),
+        "false_alert_frames": own["false_alert_frames"],
         "other_events": [list(event) for event in run.other],
         "suppressed": run.suppressed,
-        "baselines": {name: areas(score) for name, score in baselines.items()},
+        "kinds": run.kinds,
+        "warnings": run.warnings,
+        "baselines": {name: areas(run, truth, score) for name, score in baselines.items()},
     }
 
 
 def means(rows: list[dict]) -> dict:
     """Return the mean AUC over clips, ours and each baseline's."""
     names = rows[0]["baselines"]
-
-    def mean(values) -> float | None:
-        values = [value for value in values if value is not None]
-        return rounded(float(np.mean(values))) if values else None
-
     return {
-        "mean_auc": mean(row["auc"] for row in rows),
-        "baselines_mean_auc": {name: mean(row["baselines"][name]["auc"] for row in rows) for name in names},
+        "mean_auc": mean_of(row["auc"] for row in rows),
+        "baselines_mean_auc": {name: mean_of(row["baselines"][name]["auc"] for row in rows) for name in names},
     }
-
-
-def rounded(value: float | None) -> float | None:
-    """Return a figure with as many digits as it deserves."""
-    return None if value is None or not np.isfinite(value) else round(float(value), 4)
 
 
 def print_row(row: dict) -> None:
@@ -153,8 +152,8 @@ def print_row(row: dict) -> None:
         f"{row['false_alerts']}, median delay {delay}, {row['fps']:.1f} frames/s on one core, "
         f"{row['peak_rss_mb']:.0f} MB at most"
     )
-    for name, areas in row["baselines"].items():
-        print(f"  {name:13s} AUC {'-' if areas['auc'] is None else format(areas['auc'], '.3f')}")
+    for name, both in row["baselines"].items():
+        print(f"  {name:13s} AUC {'-' if both['auc'] is None else format(both['auc'], '.3f')}")
 
 
 def print_means(rows: list[dict]) -> None:

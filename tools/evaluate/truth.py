@@ -5,7 +5,7 @@ Called by tools/evaluate/command.py. It must not know scores.
 
 import json
 import pathlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,17 +17,41 @@ TOLERANCE_FRAMES = 2  # where the file states none
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Events of one clip: (first, last) frame of each, inclusive, merged where they overlap, in order."""
+    """Events of one clip by its own frame numbers: (first, last) of each, inclusive, merged where they overlap.
+
+    spans : the events that count. unjudged: stretches that are neither: an alert in one is not false, its frames have
+    no label. judged_from: frames before it have no label either; alerts there are judged.
+    """
 
     spans: tuple[tuple[int, int], ...]
     tolerance_frames: int
+    unjudged: tuple[tuple[int, int], ...] = ()
+    judged_from: int = 0
 
-    def labels(self, n_frames: int) -> np.ndarray:
-        """Return whether each of `n_frames` frames is inside an event, bool."""
-        inside = np.zeros(n_frames, bool)
-        for first, last in self.spans:
-            inside[first : last + 1] = True
-        return inside
+    def labels(self, number: np.ndarray) -> np.ndarray:
+        """Return whether each frame, (n,) int64 numbers, is inside an event that counts, (n,) bool."""
+        return _inside(number, self.spans)
+
+    def judged(self, number: np.ndarray) -> np.ndarray:
+        """Return whether each frame has a label at all, (n,) bool."""
+        return (number >= self.judged_from) & ~(_inside(number, self.unjudged) & ~self.labels(number))
+
+    def between(self, first: int, last: int) -> "Truth":
+        """Return the truth of frames `first` to `last` alone: an event counts where it begins there.
+
+        One that began before and reaches in, is not judged: its beginning was not to be seen.
+        """
+        spans = tuple((a, min(b, last)) for a, b in self.spans if first <= a <= last)
+        cut = tuple((a, b) for a, b in self.spans if a < first <= b)
+        return replace(self, spans=spans, unjudged=merged((*self.unjudged, *cut)))
+
+
+def _inside(number: np.ndarray, spans) -> np.ndarray:
+    """Return which of the numbers lie in one of the inclusive spans, bool."""
+    inside = np.zeros(len(number), bool)
+    for first, last in spans:
+        inside |= (number >= first) & (number <= last)
+    return inside
 
 
 def merged(spans) -> tuple[tuple[int, int], ...]:

@@ -1,6 +1,7 @@
 """Figures of an evaluation, worked out by hand; ground truth as the shared files have it; baselines on small worlds."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,9 +10,9 @@ from msgspec import structs
 from stillwatch.base.errors import UsageError
 from stillwatch.settings.config import Config, SourceConfig
 from stillwatch.tools.evaluate.baselines import BASELINES, KCentre, baseline_scores
-from stillwatch.tools.evaluate.command import chosen_baselines, row_of
+from stillwatch.tools.evaluate.command import checked_ends, chosen_baselines, row_of
 from stillwatch.tools.evaluate.metrics import event_auc, match, median_delay_s, roc_auc
-from stillwatch.tools.evaluate.run import Run
+from stillwatch.tools.evaluate.run import Run, frames_of
 from stillwatch.tools.evaluate.truth import Truth, merged, read_truths, truth_for
 
 
@@ -46,7 +47,7 @@ def test_delay_is_of_the_first_alert_and_never_negative():
     found = match([95, 110, 206], truth)
     assert found.first_alert == (95, 206)
     assert found.false_alerts == ()
-    assert median_delay_s(found, truth, t_ns) == pytest.approx(0.3)
+    assert median_delay_s(found, truth, np.arange(300), t_ns) == pytest.approx(0.3)
 
 
 def test_event_auc_compares_whole_events_with_normal_stretches_of_their_length():
@@ -54,12 +55,13 @@ def test_event_auc_compares_whole_events_with_normal_stretches_of_their_length()
     truth = Truth(((20, 29), (60, 69)), 2)
     score[25], score[65], score[85] = 5.0, 3.0, 4.0
     # Normal stretches of ten frames: 0-9, 10-19; 30-39, 40-49, 50-59; 70-79, 80-89 (holds 4.0), 90-99.
-    assert event_auc(score, truth, 0) == pytest.approx((8 + 7) / 16)
+    assert event_auc(score, truth, np.arange(100)) == pytest.approx((8 + 7) / 16)
 
 
 def run_of(score, alerts):
     n = len(score)
     return Run(
+        number=np.arange(n),
         score=score,
         rarity=np.ones(n),
         t_ns=np.arange(n) * 100_000_000,
@@ -70,6 +72,8 @@ def run_of(score, alerts):
         moving=False,
         fps=50.0,
         peak_rss_mb=100.0,
+        kinds=[],
+        warnings=[],
     )
 
 
@@ -94,6 +98,8 @@ def test_a_row_has_the_bound_names_and_counts_from_the_first_scored_frame():
         "recall",
         "auc_event",
         "false_alerts_per_hour",
+        "kinds",
+        "warnings",
     }
     assert names <= set(row)
     assert (row["auc"], row["events_found"], row["false_alerts"]) == (1.0, 1, 1)
@@ -166,3 +172,47 @@ def test_k_centre_keeps_distant_frames_and_never_more_than_k():
         assert len(summary._kept) <= 4
     kept = sorted(float(row[0]) for row in summary._kept)
     assert kept[-1] - kept[0] > 20.0
+
+
+def decimated(every, first, alerts):
+    """Return a run over frames first, first + every, ... below 100 of a 10 Hz clip; score 1 in 40-49, else 0."""
+    number = np.arange(first, 100, every)
+    run = run_of(((number >= 40) & (number <= 49)).astype(float), alerts)
+    return replace(run, number=number, t_ns=number * 100_000_000, scored_from=first)
+
+
+def test_decimated_frames_keep_their_own_numbers():
+    # Every third frame from 0: 0, 3, ..., 99. In 40-49 lie 42, 45 and 48; the alert at 42 comes 0.2 s after 40.
+    row = row_of(decimated(3, 0, [42, 81]), "a.mp4", Truth(((40, 49),), 2), {})
+    assert (row["frames"], row["auc"], row["events_found"], row["false_alert_frames"]) == (34, 1.0, 1, [81])
+    assert row["median_delay_s"] == pytest.approx(0.2)
+
+
+def test_a_range_leaves_out_events_that_do_not_begin_in_it():
+    truth = Truth(((2, 5), (18, 25), (40, 49), (90, 95)), 2).between(20, 80)
+    assert truth.spans == ((40, 49),)
+    assert truth.unjudged == ((18, 25),)
+    # The alert at 22 belongs to what was in view when the range began: neither found nor false.
+    row = row_of(decimated(1, 20, [22, 41, 60]), "a.mp4", truth, {})
+    assert (row["events_total"], row["events_found"], row["false_alert_frames"]) == (1, 1, [60])
+
+
+def test_an_event_cut_by_the_end_of_the_range_ends_there():
+    assert Truth(((40, 49), (60, 70)), 2).between(0, 45).spans == ((40, 45),)
+
+
+def test_a_frame_that_is_not_judged_has_no_label():
+    truth = Truth(((4, 5),), 2, unjudged=((5, 7),), judged_from=2)
+    assert truth.judged(np.arange(9)).tolist() == [False, False, True, True, True, True, False, False, True]
+
+
+@pytest.mark.parametrize(("first", "last", "text"), [(-1, None, "below 0"), (10, 9, "before --from 10")])
+def test_a_range_that_holds_no_frame_is_refused(first, last, text):
+    with pytest.raises(UsageError, match=text):
+        checked_ends(first, last)
+
+
+def test_frames_of_a_range_at_a_lower_rate_have_the_numbers_of_the_clip():
+    uri = "synthetic:road?seed=0&width=64&height=64&n_frames=30&noise=1"  # 10 Hz
+    config = structs.replace(Config(), source=SourceConfig(uri=uri, width=64, height=64, rate_hz=5.0))
+    assert [frame.sequence for frame in frames_of(config, 7, 16)] == [8, 10, 12, 14, 16]
