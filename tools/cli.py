@@ -41,6 +41,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "evaluate.command",
         "score a clip or a folder of clips against ground truth, beside baselines",
     ),
+    "evaluate suite": (
+        "evaluate.suite.command",
+        "real clips, other starts, transforms and made worlds: found, false alerts an hour, AUC",
+    ),
     "bench features": ("bench.features", "dense SIFT and HOG against OpenCV's"),
     "bench mixture": ("bench.mixture", "rows a second learnt and scored, against scikit-learn's"),
     "bench transport": ("bench.transport", "messages a second, latency, bytes an hour by link"),

@@ -4,7 +4,7 @@ In: a camera, file, folder, world or recording. Out: `Frame`s at the working siz
 Imports: base, settings, worlds, transport.disk, transport.wire.
 """
 
-from stillwatch.sources.base import Source
+from stillwatch.sources.base import RawFrame, Source
 from stillwatch.sources.capture import Capture, FrameMaker
 from stillwatch.sources.images import natural_key
 from stillwatch.sources.nav import NavTrack
@@ -15,6 +15,7 @@ __all__ = [
     "Capture",
     "FrameMaker",
     "NavTrack",
+    "RawFrame",
     "RecordingSource",
     "Source",
     "first_frames",

@@ -1,6 +1,7 @@
 """What people use today to find novelty in video, each as one score a frame on the frames that we scored.
 
-Called by tools/evaluate/command.py. Baselines see every frame in order from the first; none may see the ground truth.
+Called by tools/evaluate/command.py and tools/evaluate/suite/runner.py. Baselines see every frame in order from the
+first; none may see the ground truth.
 """
 
 from collections.abc import Callable, Iterable, Iterator

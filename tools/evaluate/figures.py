@@ -1,6 +1,6 @@
 """One clip's figures: what was found, what was false, how well frames rank; the same for novelty and for the suite.
 
-Called by tools/evaluate/command.py. It must not run anything.
+Called by tools/evaluate/command.py and tools/evaluate/suite/runner.py. It must not run anything.
 """
 
 from collections.abc import Iterable

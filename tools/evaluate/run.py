@@ -1,6 +1,6 @@
 """Runs the real pipeline over frames and keeps what it scored; over one source, in a process of its own on one core.
 
-The child is started by tools/evaluate/command.py as
+`watch` is called by tools/evaluate/suite/runner.py and here; the child is started by tools/evaluate/command.py as
 `python -m stillwatch.tools.evaluate.run CONFIG.json OUT.npz FROM TO`. Whatever is measured there is of the pipeline
 alone: no baseline may run in that process.
 """

@@ -11,7 +11,7 @@ from stillwatch.base import UsageError
 
 def find_data_or_none(given: str | None) -> pathlib.Path | None:
     """Return the data folder: the one given, else STILLWATCH_DATA, else ../shared/data beside the checkout."""
-    beside = pathlib.Path(__file__).resolve().parent.parent.parent / "shared" / "data"
+    beside = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"
     for candidate in (given, os.environ.get("STILLWATCH_DATA")):
         if candidate:
             path = pathlib.Path(candidate)
