@@ -21,7 +21,7 @@ from stillwatch.tools.evaluate.command import chosen_baselines
 from stillwatch.tools.evaluate.figures import mean_of, rounded
 from stillwatch.tools.evaluate.suite.cases import GROUPS, Case, cases_of
 from stillwatch.tools.evaluate.suite.runner import run_case
-from stillwatch.tools.shared.data import add_data_argument, find_data
+from stillwatch.tools.shared import add_data_argument, find_data
 
 PLANS = {"full": (0, 0, 4), "usual": (5, 3, 1), "quick": (2, 1, 1)}  # starts, loops, clips a transform; 0: all
 WORLDS = {"full": 60, "usual": 60, "quick": 12}

@@ -28,7 +28,7 @@ N_FRAMES = 400
 LEARN_S = 30.0
 SOLID = 128  # of 255: a pixel of an actor is one that is mostly it
 TOLERANCE_FRAMES = 2
-PANNED_PX = 5  # a frame, of the camera over the sea floor
+PANNED_PX = 8  # a frame, of the camera over the sea floor
 NUISANCES = ("cloud_shadows", "exposure", "foliage", "rain", "night_noise", "compression", "shake", "flicker")
 
 
@@ -98,8 +98,10 @@ class MadeWorld:
         for kind in usual:
             lane = rng.uniform(0.35, 0.85) * self.height
             at, every = float(rng.uniform(-8, 20)), rng.uniform(6.0, 11.0) * self.rate_hz
+            turn = 0
             while at < self.n_frames:
-                self._cross(rng, data, kind, heights[kind], round(at), lane + rng.uniform(-6, 6), usual=True)
+                turn += 1
+                self._cross(rng, data, kind, heights[kind], round(at), lane + rng.uniform(-6, 6), usual=True, turn=turn)
                 at += every * rng.uniform(0.8, 1.2)
         if rng.random() < 0.3:
             kind, at = kinds.pop(), (rng.uniform(40, self.width - 40), rng.uniform(60, self.height - 30))
@@ -117,9 +119,12 @@ class MadeWorld:
             last = self._cross(rng, data, kind, heights[kind], first_new, lane, usual=False)
             first_new = last + int(rng.integers(35, 75))
 
-    def _cross(self, rng, data, kind: str, height_px: int, at: int, lane: float, usual: bool) -> int:
-        """Add a visit along a lane from frame `at` on; a new one may stop half-way. Returns its last frame."""
-        sprite = self._sprite(rng, data, kind, height_px)
+    def _cross(self, rng, data, kind: str, height_px: int, at: int, lane: float, usual: bool, turn: int = 0) -> int:
+        """Add a visit along a lane from frame `at` on; a new one may stop half-way. Returns its last frame.
+
+        The usual ones of a kind look like one of two, by turns, so that both are known early.
+        """
+        sprite = self._sprite(rng, data, kind, height_px, turn % 2 if usual else None)
         half = sprite.shape[1] / 2 + 1
         ends = [(-half, lane), (self.width + half, lane + rng.uniform(-20, 20))]
         ends = ends[::-1] if rng.random() < 0.5 else ends
@@ -137,16 +142,17 @@ class MadeWorld:
             is_new = not self.quiet and at >= next_new
             kind = kinds.pop() if is_new else str(rng.choice(usual))
             if is_new:
-                next_new = at + int(rng.integers(70, 110))
+                next_new = at + int(rng.integers(85, 120))
             sprite = self._sprite(rng, data, kind, int(rng.integers(60, 100) if is_new else rng.integers(24, 44)))
             place = (self.width + at * PANNED_PX + sprite.shape[1] / 2, rng.uniform(0.25, 0.75) * self.height)
             last = at + (self.width + sprite.shape[1]) // PANNED_PX + 1
             self.visits.append(Visit(kind, sprite, at, last, place, place, 1.0, not is_new))
             at += int(rng.integers(8, 24)) + (30 if is_new else 0)
 
-    def _sprite(self, rng, data: pathlib.Path, kind: str, height_px: int) -> np.ndarray:
+    def _sprite(self, rng, data: pathlib.Path, kind: str, height_px: int, which: int | None = None) -> np.ndarray:
         choices = cut_outs(data, kind)
-        return sized(choices[int(rng.integers(len(choices)))], height_px, bool(rng.random() < 0.5))
+        which = int(rng.integers(len(choices))) if which is None else which
+        return sized(choices[which], height_px, bool(rng.random() < 0.5))
 
     # -- truth -----------------------------------------------------------------------------------------------
 
