@@ -3,49 +3,73 @@
 Called by agent/events/life.py with every scored frame. It must not raise alerts itself: it names what happened.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from stillwatch.base import SnapshotError, State
+from stillwatch.base import Commit, Restorable, State, prepare_record, record_bytes, record_state, saved, saved_array
 from stillwatch.epochs import Models
+from stillwatch.events.rules import (
+    ALWAYS,
+    BIRTH_EPOCHS,
+    FOLLOWED,
+    LASTING_EPOCHS,
+    LEAST_PATCHES,
+    NS,
+    PRESENCE_FRAMES,
+    RARE,
+    SETTLED_EPOCHS,
+    WATCHED_S,
+)
 from stillwatch.novelty import Score
 from stillwatch.settings import EventsConfig
 from stillwatch.transport.wire import EventKind
 
-CAPACITY = 512  # components followed; the ones not seen for longest give way
-LASTING_EPOCHS = 4  # models that a component must live through to be a category
-LEAST_PATCHES = 4  # in one frame, to count as seen: a stray patch is no thing
-BIRTH_EPOCHS = 2  # models after an event's last frame: the one that learnt it may still be under way at the first
-SETTLED_EPOCHS = 8  # models before which everything is new, and nothing is news
-RARE = 0.05  # share of frames: a category seen more often does not return
-ALWAYS = 0.98  # share of frames: a place seen less often does not vanish
-WATCHED_S = 60.0  # how long something must have been there before its absence means anything
-PRESENCE_FRAMES = 600  # frames over which presence is averaged
-NS = 1_000_000_000
 
-_COLUMNS = ("id", "born_ns", "seen_ns", "frames", "epochs", "from_event", "told", "gone", "run")
-_ID, _BORN, _SEEN, _FRAMES, _EPOCHS, _FROM_EVENT, _TOLD, _GONE, _RUN = range(len(_COLUMNS))
+@dataclass
+class _Followed:
+    """One row for each component that is or was in the model, in columns of fixed size; and where the models are.
+
+    id: of the component, -1 in a free row. born_ns, seen_ns: stream time when it was entered, when it was seen last.
+    frames: in which it was seen. epochs: models it lived through. from_event: it was born right after an event.
+    told: it was news already. gone: its absence was news already. run: frames in a row since it came back.
+    presence: share of frames in which it is seen, lately.
+    epoch: of the model seen last. n_models: seen so far. event_models: how many of them when an event that no
+    category was told of was open last, -1 without one. in_event: whether one is open.
+    """
+
+    id: np.ndarray = saved_array((FOLLOWED,), np.int64, fill=-1, low=-1)
+    born_ns: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
+    seen_ns: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
+    frames: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
+    epochs: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
+    from_event: np.ndarray = saved_array((FOLLOWED,), np.bool_)
+    told: np.ndarray = saved_array((FOLLOWED,), np.bool_)
+    gone: np.ndarray = saved_array((FOLLOWED,), np.bool_)
+    run: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
+    presence: np.ndarray = saved_array((FOLLOWED,), np.float64, low=0.0, high=1.0)
+    epoch: int = saved(-1, low=-1)
+    n_models: int = saved(0, low=0)
+    event_models: int = saved(-1, low=-1)
+    in_event: bool = saved(False)
 
 
-class CategoryLife:
-    """One row for each component that is or was in the model, in a table of fixed size."""
+class CategoryLife(Restorable):
+    """Says what became of the components, in a table of fixed size."""
 
     def __init__(self, config: EventsConfig):
         self._config = config
-        self._table = np.full((CAPACITY, len(_COLUMNS)), 0, np.int64)
-        self._table[:, _ID] = -1
-        self._presence = np.zeros(CAPACITY)
-        # Epoch seen last, models seen, how many of them when an event that no category was told of was open last (-1:
-        # none), whether one is open.
-        self._numbers = np.array([-1, 0, -1, 0], np.int64)
+        self._followed = _Followed()
 
     def update(self, t_ns: int, score: Score, models: Models, in_event: bool) -> list[tuple[EventKind, int]]:
         """Take one scored frame; return (kind, component id) of what happened: new_category, returned, vanished."""
-        if in_event and (self._numbers[2] >= 0 or not self._numbers[3]):
-            self._numbers[2] = self._numbers[1]
-        self._numbers[3] = in_event
+        followed = self._followed
+        if in_event and (followed.event_models >= 0 or not followed.in_event):
+            followed.event_models = followed.n_models
+        followed.in_event = in_event
         happened: list[tuple[EventKind, int]] = []
         ids = models.patches.ids
-        if models.epoch != self._numbers[0]:
+        if models.epoch != followed.epoch:
             happened += self._model_changed(t_ns, ids, models.epoch)
         rows = self._rows_of(ids)
         counts = np.bincount(score.labels[score.labels >= 0], minlength=len(ids))[: len(ids)]
@@ -58,84 +82,88 @@ class CategoryLife:
 
     def _rows_of(self, ids: np.ndarray) -> np.ndarray:
         """Return the table's row of each component, -1 where it has none."""
-        order = np.argsort(self._table[:, _ID], kind="stable")
-        place = np.searchsorted(self._table[order, _ID], ids)
-        rows = order[np.minimum(place, CAPACITY - 1)]
-        return np.where(self._table[rows, _ID] == ids, rows, -1)
+        own = self._followed.id
+        order = np.argsort(own, kind="stable")
+        place = np.searchsorted(own[order], ids)
+        rows = order[np.minimum(place, FOLLOWED - 1)]
+        return np.where(own[rows] == ids, rows, -1)
 
     def _model_changed(self, t_ns: int, ids: np.ndarray, epoch: int) -> list[tuple[EventKind, int]]:
         """Enter new components, count the life of old ones, drop those that the model dropped."""
-        self._numbers[0], self._numbers[1] = epoch, self._numbers[1] + 1
-        table = self._table
-        table[~np.isin(table[:, _ID], ids), _ID] = -1
-        settled = self._numbers[1] > SETTLED_EPOCHS
-        recent = self._numbers[2] >= 0 and self._numbers[1] - self._numbers[2] <= BIRTH_EPOCHS
-        for new in ids[~np.isin(ids, table[:, _ID])]:
-            free = np.flatnonzero(table[:, _ID] < 0)
-            row = int(free[0]) if len(free) else int(np.argmin(table[:, _SEEN]))
-            table[row] = 0
-            table[row, (_ID, _BORN, _SEEN)] = new, t_ns, t_ns
-            table[row, _FROM_EVENT] = settled and recent
-            self._presence[row] = 0.0
-        alive = table[:, _ID] >= 0
-        table[alive, _EPOCHS] += 1
-        grown = alive & (table[:, _FROM_EVENT] > 0) & (table[:, _TOLD] == 0) & (table[:, _EPOCHS] >= LASTING_EPOCHS)
-        grown &= table[:, _FRAMES] > 0
+        followed = self._followed
+        followed.epoch, followed.n_models = epoch, followed.n_models + 1
+        followed.id[~np.isin(followed.id, ids)] = -1
+        for new in ids[~np.isin(ids, followed.id)]:
+            self._enter(int(new), t_ns)
+        alive = followed.id >= 0
+        followed.epochs[alive] += 1
+        grown = alive & followed.from_event & ~followed.told & (followed.epochs >= LASTING_EPOCHS)
+        grown &= followed.frames > 0
         if not grown.any():
             return []
         # One thing learnt is often several components: it is told once an event, by the one seen most.
-        table[:, _FROM_EVENT], self._numbers[2] = 0, -1
-        table[grown, _TOLD] = 1
-        rows = np.flatnonzero(grown)
-        most = rows[np.argmax(table[rows, _FRAMES])]
-        return [(EventKind.NEW_CATEGORY, int(table[most, _ID]))]
+        followed.from_event[:], followed.event_models = False, -1
+        followed.told[grown] = True
+        return [(EventKind.NEW_CATEGORY, self._most_seen(np.flatnonzero(grown)))]
+
+    def _enter(self, component: int, t_ns: int) -> None:
+        """Give a new component a free row, or that of the one not seen for longest."""
+        followed = self._followed
+        free = np.flatnonzero(followed.id < 0)
+        row = int(free[0]) if len(free) else int(np.argmin(followed.seen_ns))
+        settled = followed.n_models > SETTLED_EPOCHS
+        recent = followed.event_models >= 0 and followed.n_models - followed.event_models <= BIRTH_EPOCHS
+        followed.id[row], followed.born_ns[row], followed.seen_ns[row] = component, t_ns, t_ns
+        followed.frames[row] = followed.epochs[row] = followed.run[row] = 0
+        followed.from_event[row], followed.told[row], followed.gone[row] = settled and recent, False, False
+        followed.presence[row] = 0.0
+
+    def _most_seen(self, rows: np.ndarray) -> int:
+        """Return the id of the component that was seen in most frames."""
+        return int(self._followed.id[rows[np.argmax(self._followed.frames[rows])]])
 
     def _returned(self, t_ns: int, rows: np.ndarray) -> list[tuple[EventKind, int]]:
         """Categories that were rare and away, and are seen again for `min_frames` frames."""
-        table = self._table
-        away = t_ns - table[rows, _SEEN] >= WATCHED_S * NS
-        back = rows[(table[rows, _EPOCHS] >= LASTING_EPOCHS) & (self._presence[rows] < RARE)]
-        back = back[(table[back, _RUN] > 0) | away[np.isin(rows, back)]]
-        table[back, _RUN] += 1
-        due = back[table[back, _RUN] == self._config.min_frames]
-        due = due[table[due, _FRAMES] > 0]
-        if not len(due):
-            return []
-        return [(EventKind.RETURNED, int(table[due[np.argmax(table[due, _FRAMES])], _ID]))]
+        followed = self._followed
+        away = t_ns - followed.seen_ns[rows] >= WATCHED_S * NS
+        back = rows[(followed.epochs[rows] >= LASTING_EPOCHS) & (followed.presence[rows] < RARE)]
+        back = back[(followed.run[back] > 0) | away[np.isin(rows, back)]]
+        followed.run[back] += 1
+        due = back[followed.run[back] == self._config.min_frames]
+        due = due[followed.frames[due] > 0]
+        return [(EventKind.RETURNED, self._most_seen(due))] if len(due) else []
 
     def _take_note(self, t_ns: int, rows: np.ndarray, is_seen: np.ndarray) -> None:
-        table = self._table
-        share = 1.0 / np.minimum(table[rows, _FRAMES] + 1.0, PRESENCE_FRAMES)
-        age = np.minimum((t_ns - table[rows, _BORN]) / NS, WATCHED_S) / WATCHED_S
-        self._presence[rows] += np.where(age < 1.0, share, 1.0 / PRESENCE_FRAMES) * (is_seen - self._presence[rows])
+        """Keep who was seen in this frame."""
+        followed = self._followed
+        share = 1.0 / np.minimum(followed.frames[rows] + 1.0, PRESENCE_FRAMES)
+        age = np.minimum((t_ns - followed.born_ns[rows]) / NS, WATCHED_S) / WATCHED_S
+        pace = np.where(age < 1.0, share, 1.0 / PRESENCE_FRAMES)
+        followed.presence[rows] += pace * (is_seen - followed.presence[rows])
         seen, absent = rows[is_seen], rows[~is_seen]
-        table[seen, _SEEN] = t_ns
-        table[seen, _FRAMES] += 1
-        table[seen, _GONE] = 0
-        table[absent, _RUN] = 0
+        followed.seen_ns[seen] = t_ns
+        followed.frames[seen] += 1
+        followed.gone[seen] = False
+        followed.run[absent] = 0
 
     def _vanished(self, t_ns: int, rows: np.ndarray) -> list[tuple[EventKind, int]]:
         """What was there in nearly every frame for a minute and more, and has been away for `vanish_s`."""
-        table = self._table
-        usual = (self._presence[rows] >= ALWAYS - 0.1) & (table[rows, _FRAMES] >= PRESENCE_FRAMES // 2)
-        watched = table[rows, _SEEN] - table[rows, _BORN] >= WATCHED_S * NS
-        gone = rows[usual & watched & (table[rows, _GONE] == 0)]
-        gone = gone[t_ns - table[gone, _SEEN] >= self._config.vanish_s * NS]
-        table[gone, _GONE] = 1
-        if not len(gone):
-            return []
-        return [(EventKind.VANISHED, int(table[gone[np.argmax(table[gone, _FRAMES])], _ID]))]
+        followed = self._followed
+        usual = (followed.presence[rows] >= ALWAYS) & (followed.frames[rows] >= PRESENCE_FRAMES // 2)
+        watched = followed.seen_ns[rows] - followed.born_ns[rows] >= WATCHED_S * NS
+        gone = rows[usual & watched & ~followed.gone[rows]]
+        gone = gone[t_ns - followed.seen_ns[gone] >= self._config.vanish_s * NS]
+        followed.gone[gone] = True
+        return [(EventKind.VANISHED, self._most_seen(gone))] if len(gone) else []
 
     def state(self) -> State:
-        return {"table": self._table.copy(), "presence": self._presence.copy(), "numbers": self._numbers.copy()}
+        """Return the table and where the models are, as copies."""
+        return record_state(self._followed)
 
-    def restore(self, state: State) -> None:
-        """Go on from `state`; SnapshotError, and no change, where it does not fit."""
-        for name, own in (("table", self._table), ("presence", self._presence), ("numbers", self._numbers)):
-            if name not in state or state[name].shape != own.shape:
-                raise SnapshotError(f"categories: {name} is absent or has another shape")
-        self._table[:], self._presence[:] = state["table"], state["presence"]
-        self._numbers[:] = state["numbers"]
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        return prepare_record(self._followed, state, "categories")
 
-    def memory_bytes(self) -> int:
-        return self._table.nbytes + self._presence.nbytes + self._numbers.nbytes
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of the table."""
+        return {"categories": record_bytes(self._followed)}

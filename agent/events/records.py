@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stillwatch.base import SnapshotError, State
+from stillwatch.base import Array, SnapshotError, State, check_arrays
+from stillwatch.events.rules import MAX_BOXES, RAISED_SEVERITY, SEVERITY_PER_DECADE
 from stillwatch.novelty import Score
 from stillwatch.transport.wire import EventKind
 
-HISTORY = 32  # rarities of the last scored frames that travel with an alert
-MAX_BOXES = 8
 Box = tuple[float, float, float, float]
 
 
@@ -60,26 +59,45 @@ class Peak:
         return Peak(score.value, score.rarity, score.component, score.position, tuple(score.boxes[:MAX_BOXES]))
 
     def state(self) -> State:
+        """Return the peak as arrays; the position is NaN where there is none."""
         position = self.position if self.position is not None else (math.nan, math.nan)
-        numbers = [self.value, self.rarity, self.component, *position]
-        return {"numbers": np.array(numbers, np.float64), "boxes": np.array(self.boxes, np.float64).reshape(-1, 4)}
+        return {
+            "value": np.array(self.value, np.float64),
+            "rarity": np.array(self.rarity, np.float64),
+            "component": np.array(self.component, np.int64),
+            "position": np.array(position, np.float64),
+            "boxes": np.array(self.boxes, np.float64).reshape(-1, 4),
+        }
 
     @classmethod
-    def from_state(cls, state: State) -> "Peak":
-        numbers, boxes = state.get("numbers"), state.get("boxes")
-        if numbers is None or numbers.shape != (5,) or boxes is None or boxes.ndim != 2 or boxes.shape[1] != 4:
-            raise SnapshotError("events: the saved peak is damaged")
-        x, y = float(numbers[3]), float(numbers[4])
+    def from_state(cls, state: State, where: str) -> "Peak":
+        """Return the peak that was saved; SnapshotError where the state is not one."""
+        check_arrays(
+            state,
+            {
+                "value": Array(np.float64, ()),
+                "rarity": Array(np.float64, (), low=1.0),
+                "component": Array(np.int64, (), low=-1),
+                "position": Array(np.float64, (2,), low=0.0, high=1.0, nan=True),
+                "boxes": Array(np.float64, (None, 4), low=0.0, high=1.0),
+            },
+            where,
+        )
+        x, y = (float(value) for value in state["position"])
+        if len(state["boxes"]) > MAX_BOXES:
+            raise SnapshotError(f"{where}: {len(state['boxes'])} boxes, must be at most {MAX_BOXES}")
+        if math.isnan(x) != math.isnan(y):
+            raise SnapshotError(f"{where}: position ({x}, {y}) is half known")
+        boxes = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in state["boxes"])
         position = None if math.isnan(x) else (x, y)
-        found = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in boxes)
-        return cls(float(numbers[0]), float(numbers[1]), int(numbers[2]), position, found)
+        return cls(float(state["value"]), float(state["rarity"]), int(state["component"]), position, boxes)
 
 
 def severity_of(rarity: float, raised_at: float) -> float:
     """Return 0 to 1: 0.2 where an alert is just raised, 1 from ten thousand times rarer on, by the logarithm."""
     if rarity <= raised_at:
-        return 0.2 * max(math.log(max(rarity, 1.0)), 0.0) / max(math.log(raised_at), 1e-9)
-    return min(0.2 + 0.2 * math.log10(rarity / raised_at), 1.0)
+        return RAISED_SEVERITY * max(math.log(max(rarity, 1.0)), 0.0) / max(math.log(raised_at), 1e-9)
+    return min(RAISED_SEVERITY + SEVERITY_PER_DECADE * math.log10(rarity / raised_at), 1.0)
 
 
 def overlap(a, b) -> float:

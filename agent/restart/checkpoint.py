@@ -23,7 +23,7 @@ from stillwatch.base import SnapshotError, State
 from stillwatch.transport.disk import write_durably
 
 MAGIC = b"SWCKPT\x00\x01"
-STATE_VERSION = 1
+STATE_VERSION = 2
 SUFFIX = ".swck"
 MAX_HEADER_BYTES = 16 * 1024 * 1024
 _KINDS = "biufcSU"
@@ -90,7 +90,10 @@ def decode(data: bytes, where: str) -> tuple[State, Meta]:
         state[entry["name"]] = array.astype(dtype.newbyteorder("="), copy=True)
     while version < STATE_VERSION:
         if version not in MIGRATIONS:
-            raise VersionError(f"{where}: state version {version} is too old for this version: start with --fresh")
+            raise VersionError(
+                f"{where}: state version {version}, this stillwatch reads {STATE_VERSION}: go on with the version that "
+                "wrote it, or start with --fresh"
+            )
         state, meta = MIGRATIONS[version](state, meta)
         version += 1
     return state, meta

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from stillwatch.events.categories import LASTING_EPOCHS, SETTLED_EPOCHS, CategoryLife
+from stillwatch.events.categories import CategoryLife
+from stillwatch.events.rules import LASTING_EPOCHS, SETTLED_EPOCHS
 from stillwatch.settings.config import EventsConfig
 
 RATE = 10

@@ -156,7 +156,9 @@ def test_an_older_state_version_is_migrated_where_there_is_a_way(tmp_path, monke
     checkpoint.save(tmp_path, {"old": np.float64(2.0)}, {})
     now = checkpoint.STATE_VERSION
     monkeypatch.setattr(checkpoint, "STATE_VERSION", now + 1)
-    with pytest.raises(SnapshotError, match="too old for this version: start with --fresh"):
+    with pytest.raises(
+        SnapshotError, match=rf"state version {now}, this stillwatch reads {now + 1}: .* start with --fresh"
+    ):
         checkpoint.load_newest(tmp_path)
     monkeypatch.setitem(checkpoint.MIGRATIONS, now, lambda state, meta: ({"new": state["old"] * 2}, meta))
     assert float(checkpoint.load_newest(tmp_path)[0]["new"]) == 4.0

@@ -1,0 +1,32 @@
+"""The numbers that events rest on beside the settings: each with its unit and why it is what it is.
+
+Read by the modules of agent/events. It must not hold what a user may set: that is the section [events].
+"""
+
+NS = 1_000_000_000  # ns a second
+
+# -- the life of an alert ------------------------------------------------------------------------------------
+
+SAME_PLACE = 0.25  # share of the smaller box: from this overlap with the last event's, a new one is at the same place
+SUBSIDED = 0.4  # of an event's peak: below this for `gap_s` it is over, even if not all is usual again
+RISEN = 1.5  # times what is left of the last event: from here something else has come
+MOST_PER_HOUR = 3600.0  # alerts: one a second is no budget any more
+
+# -- what is told of it --------------------------------------------------------------------------------------
+
+HISTORY = 32  # scored frames: their rarities travel with an alert, and a thin link has room for so many
+MAX_BOXES = 8  # regions told of: as many as novelty finds
+RAISED_SEVERITY = 0.2  # of 1: an alert that is just raised
+SEVERITY_PER_DECADE = 0.2  # of 1, for each ten times rarer: ten thousand times rarer than raised is the worst
+
+# -- categories ----------------------------------------------------------------------------------------------
+
+FOLLOWED = 512  # components: twice what the patch mixture may hold; the ones not seen for longest give way
+LASTING_EPOCHS = 4  # models that a component must live through to be a category
+LEAST_PATCHES = 4  # in one frame, to count as seen: a stray patch is no thing
+BIRTH_EPOCHS = 2  # models after an event's last frame: the one that learnt it may still be under way at the first
+SETTLED_EPOCHS = 8  # models before which everything is new, and nothing is news
+RARE = 0.05  # share of frames: a category seen more often does not return
+ALWAYS = 0.88  # share of frames: a place seen less often does not vanish
+WATCHED_S = 60.0  # seconds: how long something must have been there before its absence means anything
+PRESENCE_FRAMES = 600  # frames over which presence is averaged: a minute at ten a second
