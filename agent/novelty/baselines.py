@@ -7,17 +7,24 @@ from typing import Protocol
 
 import numpy as np
 
-from stillwatch.base import SnapshotError, State
+from stillwatch.base import Array, Commit, Restorable, SnapshotError, Stage, State, check_arrays
 from stillwatch.learn import StudentMixture
+from stillwatch.novelty.rules import (
+    CLIP,
+    DOUBTED_SHARE,
+    HIGHEST,
+    KEPT_ROWS,
+    KEPT_ROWS_PER_FRAME,
+    LEAST_DEVIATION,
+    LEAST_SHARE,
+    MEMORY_FRAMES,
+    NOVEL,
+    POOLED_FRAMES,
+    SHRINK_ROWS,
+)
 
-CLIP = 3.0  # deviations: how far one surprise may pull a baseline
-LEAST_SHARE = 0.05  # of the typical variance: the least that a place or component may have
-HIGHEST = 30.0  # deviations: one absurd patch must not be a frame's score
-NOVEL = 3.0  # deviations above the usual: from here a patch is doubted as a teacher
-DOUBTED_SHARE = 0.1  # of what other places learn: novelty that no event was raised for must not become usual
 
-
-class Baseline(Protocol):
+class Baseline(Stage, Protocol):
     """Turns surprise, in nats, into deviations above what is usual; both kinds have this door."""
 
     def model_changed(self, model: StudentMixture) -> None: ...
@@ -26,14 +33,8 @@ class Baseline(Protocol):
 
     def learn(self, rows: np.ndarray, valid: np.ndarray, in_event: bool) -> None: ...
 
-    def state(self) -> State: ...
 
-    def restore(self, state: State) -> None: ...
-
-    def memory_bytes(self) -> int: ...
-
-
-class PlaceBaseline:
+class PlaceBaseline(Restorable):
     """Running mean and variance of the surprise at each place of the grid, less what the whole frame shares.
 
     A busy path may surprise, the meadow beside it may not. Exposure and haze raise all places alike: the median
@@ -49,18 +50,15 @@ class PlaceBaseline:
         Of the rows that are scored.
     """
 
-    POOLED_FRAMES = 10  # a place watched this long is judged half by itself, half by the typical place
-    MEMORY_FRAMES = 100  # about three models: what a place's surprise was under older ones means little
-
     def __init__(self, capacity: int, n_dims: int):
         self._least_variance = 0.5 * n_dims
         self._mean, self._variance = np.zeros(capacity), np.zeros(capacity)
         self._step, self._deviation = np.zeros(capacity), np.ones(capacity)
-        self._numbers = np.zeros(2, np.int64)  # frames, places
+        self._frames = self._n_places = 0
 
     def reset(self, n_places: int) -> None:
         """Forget everything: the grid has another shape."""
-        self._numbers[:] = 0, n_places
+        self._frames, self._n_places = 0, n_places
 
     def model_changed(self, model: StudentMixture) -> None:
         """Nothing to do: the running mean follows the models by itself.
@@ -75,7 +73,7 @@ class PlaceBaseline:
 
         surprise : ndarray of shape (n,), float64, nats;  label : unused;  valid : (n,) bool;  out : (n,) float32
         """
-        n, frames = len(surprise), int(self._numbers[0])
+        n, frames = len(surprise), self._frames
         step, deviation = self._step[:n], self._deviation[:n]
         if frames == 0:
             self._mean[:n], self._variance[:n] = surprise, 0.0
@@ -83,7 +81,7 @@ class PlaceBaseline:
         some = bool(valid.any())
         step -= np.median(step[valid]) if some else 0.0
         pooled = float(np.median(self._variance[:n][valid])) if some else 0.0
-        trust = frames / (frames + self.POOLED_FRAMES)
+        trust = frames / (frames + POOLED_FRAMES)
         np.sqrt(trust * self._variance[:n] + (1.0 - trust) * pooled + self._least_variance, out=deviation)
         np.divide(step, deviation, out=out)
         np.clip(out, -HIGHEST, HIGHEST, out=out)
@@ -94,36 +92,57 @@ class PlaceBaseline:
 
         A place that changed for good becomes usual all the same: the mixture learns it, and its surprise falls.
         """
-        frames, n = int(self._numbers[0]), len(valid)
+        frames, n = self._frames, len(valid)
         share = 1.0 / (frames + 1)
         step, deviation, variance = self._step[:n], self._deviation[:n], self._variance[:n]
         bounded = np.clip(step, -CLIP * deviation, CLIP * deviation)
-        doubted = max(self.POOLED_FRAMES / (self.POOLED_FRAMES + frames), DOUBTED_SHARE)  # what is known may doubt
+        doubted = max(POOLED_FRAMES / (POOLED_FRAMES + frames), DOUBTED_SHARE)  # what is known may doubt
         pace = np.where(step < NOVEL * deviation, share, 0.0 if in_event else doubted * share)
         pace[~valid] = 0.0
         self._mean[:n] += pace * bounded
         variance += pace * (bounded * bounded - variance)
-        self._numbers[:] = min(frames + 1, self.MEMORY_FRAMES), n
+        self._frames, self._n_places = min(frames + 1, MEMORY_FRAMES), n
 
     def state(self) -> State:
-        n = int(self._numbers[1])
-        return {"mean": self._mean[:n].copy(), "variance": self._variance[:n].copy(), "numbers": self._numbers.copy()}
+        """Return the moments of the places in use, as copies, and how many frames they are of."""
+        n = self._n_places
+        return {
+            "mean": self._mean[:n].copy(),
+            "variance": self._variance[:n].copy(),
+            "frames": np.array(self._frames, np.int64),
+        }
 
-    def restore(self, state: State) -> None:
-        """Go on from `state`; SnapshotError, and no change, where it does not fit."""
-        mean, variance, numbers = state.get("mean"), state.get("variance"), state.get("numbers")
-        if mean is None or variance is None or numbers is None or numbers.shape != (2,) or mean.ndim != 1:
-            raise SnapshotError("place baseline: the saved state is incomplete, or of other settings")
-        n = int(numbers[1])
-        if not len(mean) == len(variance) == n <= len(self._mean) or not (variance >= 0.0).all():
-            raise SnapshotError(f"place baseline: {len(mean)} places do not fit {len(self._mean)}, or are damaged")
-        self._mean[:n], self._variance[:n], self._numbers[:] = mean, variance, numbers
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        check_arrays(
+            state,
+            {
+                "mean": Array(np.float64, (None,)),
+                "variance": Array(np.float64, (None,), low=0.0),
+                "frames": Array(np.int64, (), low=0, high=MEMORY_FRAMES),
+            },
+            "place baseline",
+        )
+        n = len(state["mean"])
+        if len(state["variance"]) != n or n > len(self._mean):
+            raise SnapshotError(
+                f"place baseline: means of {n} places and variances of {len(state['variance'])}, must be as many and "
+                f"at most {len(self._mean)}"
+            )
+        mean, variance, frames = state["mean"].copy(), state["variance"].copy(), int(state["frames"])
 
-    def memory_bytes(self) -> int:
-        return 4 * self._mean.nbytes + self._numbers.nbytes
+        def commit() -> None:
+            self._mean[:n], self._variance[:n] = mean, variance
+            self._frames, self._n_places = frames, n
+
+        return commit
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of all arrays at the largest frame."""
+        return {"place baseline": 4 * self._mean.nbytes}
 
 
-class ComponentBaseline:
+class ComponentBaseline(Restorable):
     """Mean and deviation of the surprise under each component, measured on kept rows whenever the model changes.
 
     Gravel spreads widely and surprises more than sand even when it is well known: how surprising a patch is can
@@ -137,22 +156,18 @@ class ComponentBaseline:
     seed : int
     """
 
-    CAPACITY = 2048
-    PER_FRAME = 64
-    SHRINK_ROWS = 20  # a component with this many kept rows is judged half by them, half by all
-
     def __init__(self, n_dims: int, max_components: int, seed: int):
-        self._rows = np.zeros((self.CAPACITY, n_dims), np.float32)
+        self._rows = np.zeros((KEPT_ROWS, n_dims), np.float32)
         self._mean, self._deviation = np.zeros(max_components + 1), np.ones(max_components + 1)
         self._seed = seed
-        self._numbers = np.zeros(2, np.int64)  # rows kept, rows seen
+        self._n_kept = self._n_seen = 0
 
     def reset(self, n_places: int) -> None:
         """Nothing to forget: components do not depend on the grid."""
 
     def model_changed(self, model: StudentMixture) -> None:
         """Score the kept rows under the new model."""
-        kept = int(self._numbers[0])
+        kept = self._n_kept
         if kept == 0:
             return
         density, label = np.empty(kept), np.empty(kept, np.int64)
@@ -161,11 +176,11 @@ class ComponentBaseline:
         overall, _ = robust_moments(surprise)
         members = [surprise[label == k] for k in range(len(self._mean))]
         for k, own in enumerate(members):
-            trust = len(own) / (len(own) + self.SHRINK_ROWS)
+            trust = len(own) / (len(own) + SHRINK_ROWS)
             self._mean[k] = trust * np.median(own) + (1.0 - trust) * overall if len(own) else overall
         _, spread = robust_moments(surprise - self._mean[label])  # within components, all of them together
         for k, own in enumerate(members):
-            trust = len(own) / (len(own) + self.SHRINK_ROWS)
+            trust = len(own) / (len(own) + SHRINK_ROWS)
             deviation = robust_moments(own)[1] if len(own) > 1 else spread
             self._deviation[k] = trust * deviation + (1.0 - trust) * spread
         np.maximum(self._deviation, np.sqrt(LEAST_SHARE) * spread, out=self._deviation)
@@ -181,43 +196,56 @@ class ComponentBaseline:
 
     def learn(self, rows: np.ndarray, valid: np.ndarray, in_event: bool) -> None:
         """Let some rows of this frame into the reservoir, each row of the past with the same chance (algorithm R)."""
-        kept, seen = (int(number) for number in self._numbers)
+        kept, seen = self._n_kept, self._n_seen
         rng = np.random.default_rng([self._seed, seen])
         candidates = np.flatnonzero(valid)
-        chosen = rng.choice(candidates, min(self.PER_FRAME, len(candidates)), replace=False, shuffle=False)
+        chosen = rng.choice(candidates, min(KEPT_ROWS_PER_FRAME, len(candidates)), replace=False, shuffle=False)
         for row in chosen:
-            place = kept if kept < self.CAPACITY else int(rng.integers(seen + 1))
-            if place < self.CAPACITY:
+            place = kept if kept < KEPT_ROWS else int(rng.integers(seen + 1))
+            if place < KEPT_ROWS:
                 self._rows[place] = rows[row]
-            kept, seen = min(kept + 1, self.CAPACITY), seen + 1
-        self._numbers[:] = kept, seen
+            kept, seen = min(kept + 1, KEPT_ROWS), seen + 1
+        self._n_kept, self._n_seen = kept, seen
 
     def state(self) -> State:
+        """Return the kept rows and the components' moments, as copies."""
         return {
-            "rows": self._rows[: self._numbers[0]].copy(),
+            "rows": self._rows[: self._n_kept].copy(),
+            "n_seen": np.array(self._n_seen, np.int64),
             "mean": self._mean.copy(),
             "deviation": self._deviation.copy(),
-            "numbers": self._numbers.copy(),
         }
 
-    def restore(self, state: State) -> None:
-        """Go on from `state`; SnapshotError, and no change, where it does not fit."""
-        rows, mean, deviation = state.get("rows"), state.get("mean"), state.get("deviation")
-        numbers = state.get("numbers")
-        if rows is None or mean is None or deviation is None or numbers is None or numbers.shape != (2,):
-            raise SnapshotError("component baseline: the saved state is incomplete")
-        n = int(numbers[0])
-        if rows.shape != (n, self._rows.shape[1]) or n > self.CAPACITY or mean.shape != self._mean.shape:
-            raise SnapshotError(f"component baseline: rows {rows.shape} or components {mean.shape} do not fit")
-        if deviation.shape != mean.shape or not (deviation > 0.0).all():
-            raise SnapshotError("component baseline: deviations are damaged")
-        self._rows[:n], self._mean[:], self._deviation[:], self._numbers[:] = rows, mean, deviation, numbers
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        tiny = float(np.finfo(np.float64).tiny)
+        check_arrays(
+            state,
+            {
+                "rows": Array(np.float32, (None, self._rows.shape[1])),
+                "n_seen": Array(np.int64, (), low=0),
+                "mean": Array(np.float64, self._mean.shape),
+                "deviation": Array(np.float64, self._mean.shape, low=tiny),
+            },
+            "component baseline",
+        )
+        rows, n_seen = state["rows"].copy(), int(state["n_seen"])
+        if len(rows) != min(n_seen, KEPT_ROWS):
+            raise SnapshotError(f"component baseline: {len(rows)} rows of {n_seen} seen, room is for {KEPT_ROWS}")
+        mean, deviation = state["mean"].copy(), state["deviation"].copy()
 
-    def memory_bytes(self) -> int:
-        return self._rows.nbytes + self._mean.nbytes + self._deviation.nbytes + self._numbers.nbytes
+        def commit() -> None:
+            self._rows[: len(rows)], self._n_kept, self._n_seen = rows, len(rows), n_seen
+            self._mean[:], self._deviation[:] = mean, deviation
+
+        return commit
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of all arrays."""
+        return {"component baseline": self._rows.nbytes + self._mean.nbytes + self._deviation.nbytes}
 
 
 def robust_moments(values: np.ndarray) -> tuple[float, float]:
     """Return the median, and the deviation that a normal distribution with the same quartiles would have."""
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
-    return float(middle), max(float(high - low) / 1.349, 1e-3)
+    return float(middle), max(float(high - low) / 1.349, LEAST_DEVIATION)

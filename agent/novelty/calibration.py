@@ -4,24 +4,48 @@ Called by agent/novelty/score.py. It must not decide what may be learnt: the cal
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from stillwatch.base import SnapshotError, State
+from stillwatch.base import Commit, Restorable, State, prepare_record, record_bytes, record_state, saved, saved_array
+from stillwatch.novelty.rules import (
+    CREDULOUS_FRAMES,
+    DOUBTED_RARITY,
+    FIRST_FRAMES,
+    HEAVIEST_TAIL,
+    LEAST_EXCESS,
+    LINEAR,
+    LONGEST_RUN,
+    MAX_RARITY,
+    N_BINS,
+    PLAUSIBLE,
+    PRIOR_EXCEEDANCES,
+    REACH,
+    SPREAD_CLIP,
+    SPREAD_DOUBTED_SHARE,
+    SPREAD_PRIOR_FRAMES,
+    TAIL_SHARE,
+)
 
-N_BINS = 512
-LINEAR = 1.0  # scores are spread by asinh: linear within one unit, logarithmic beyond
-REACH = 12.0  # asinh units on each side of 0: scores to 80,000
-TAIL_SHARE = 0.1  # the tail is fitted to the highest tenth
-LEAST_EXCESS = 0.5  # deviations, the mean excess of a normal over its upper tenth: no tail is believed to fall faster
-HEAVIEST_TAIL = 0.5  # shape of the generalised Pareto tail: finite mean and nearly finite variance
-DOUBTED_RARITY = 10.0  # a frame rarer than this teaches less, by the root of it: it may be an event nobody noticed
-FIRST_FRAMES = 10.0  # until so many are known, frames are doubted by what is plausible instead
-PLAUSIBLE = 3.0  # deviations: a first frame above is taken to be e times rarer with each more
-LONGEST_RUN = 32  # doubted frames in a row are one excursion: the k-th counts 1/k of a frame, but never less than this
-CREDULOUS_FRAMES = 1000.0  # with so many remembered, rare frames are doubted half as much: they are the scene's own
-PRIOR_EXCEEDANCES = 50.0  # an exponential tail is believed until this many exceedances say otherwise
-MAX_RARITY = 1e9
+
+@dataclass
+class _Past:
+    """Frames by score, decayed; stream time of the last, 0 before the first; doubted frames in a row."""
+
+    weights: np.ndarray = saved_array((N_BINS,), np.float64, low=0.0)
+    t_ns: int = saved(0, low=0)
+    run: int = saved(0, low=0, high=LONGEST_RUN)
+
+
+@dataclass
+class _Moments:
+    """Mean and variance of the frames so far, how many they were, and stream time of the last."""
+
+    mean: float = saved(0.0)
+    variance: float = saved(1.0, low=0.0)
+    frames: int = saved(0, low=0)
+    t_ns: int = saved(0, low=0)
 
 
 def _bin_of(score: float) -> int:
@@ -29,7 +53,7 @@ def _bin_of(score: float) -> int:
     return min(max(int(place), 0), N_BINS - 1)
 
 
-class RarityCalibration:
+class RarityCalibration(Restorable):
     """Turns a frame's score into "one frame in N scores as high as this here".
 
     A histogram over asinh-spaced bins, whose weights halve every `halflife_s` of stream time. Up to the upper
@@ -54,24 +78,22 @@ class RarityCalibration:
 
     def __init__(self, halflife_s: float):
         self._halflife_s = halflife_s
-        self._weights = np.zeros(N_BINS)
+        self._past = _Past()
         edges = (np.arange(N_BINS + 1) * (2 * REACH) / N_BINS) - REACH
         self._lower = LINEAR * np.sinh(edges[:-1])
         self._middle = LINEAR * np.sinh(0.5 * (edges[:-1] + edges[1:]))
-        self._t_ns = 0
-        self._run = 0  # doubted frames in a row
 
     @property
     def weight(self) -> float:
         """Frames that are remembered, each by its decayed weight."""
-        return float(self._weights.sum())
+        return float(self._past.weights.sum())
 
     def rarity(self, score: float) -> float:
         """Return N >= 1; 1.0 before anything was learnt. Monotone in the score. Changes nothing."""
         total = self.weight
         if total <= 0.0:
             return 1.0
-        above = np.cumsum(self._weights[::-1])[::-1]
+        above = np.cumsum(self._past.weights[::-1])[::-1]
         start = int(np.searchsorted(-above, -TAIL_SHARE * total, side="left"))  # first bin with a tenth or less above
         start = min(start, N_BINS - 1)
         place = _bin_of(score)
@@ -82,7 +104,7 @@ class RarityCalibration:
     def _tail_rarity(self, score: float, start: int, above: float, total: float) -> float:
         """Extrapolate from the lower edge of bin `start`, above which the weight `above` of `total` lies."""
         threshold = self._lower[start]
-        weights = self._weights[start:]
+        weights = self._past.weights[start:]
         excess = np.maximum(self._middle[start:] - threshold, 0.0)
         mean = float(weights @ excess) / above
         variance = float(weights @ (excess - mean) ** 2) / above
@@ -102,97 +124,86 @@ class RarityCalibration:
             rarity = self.rarity(score)
         else:  # an event among the first frames would pass for usual until the half-life is over
             rarity = DOUBTED_RARITY * math.exp(min(max(score - PLAUSIBLE, 0.0), 100.0))
-        self._run = min(self._run + 1, LONGEST_RUN) if rarity > DOUBTED_RARITY else 0
+        self._past.run = min(self._past.run + 1, LONGEST_RUN) if rarity > DOUBTED_RARITY else 0
         doubt = 0.5 * CREDULOUS_FRAMES / (CREDULOUS_FRAMES + total)
-        weight = min(1.0, (DOUBTED_RARITY / rarity) ** doubt) / max(self._run, 1)
-        if self._t_ns:
-            elapsed_s = max(t_ns - self._t_ns, 0) / 1e9
-            self._weights *= 0.5 ** (elapsed_s / self._halflife_s)
-        self._t_ns = max(t_ns, 1)
-        self._weights[_bin_of(score)] += weight
+        weight = min(1.0, (DOUBTED_RARITY / rarity) ** doubt) / max(self._past.run, 1)
+        if self._past.t_ns:
+            elapsed_s = max(t_ns - self._past.t_ns, 0) / 1e9
+            self._past.weights *= 0.5 ** (elapsed_s / self._halflife_s)
+        self._past.t_ns = max(t_ns, 1)
+        self._past.weights[_bin_of(score)] += weight
 
     def state(self) -> State:
-        return {
-            "weights": self._weights.copy(),
-            "t_ns": np.array(self._t_ns, np.int64),
-            "run": np.array(self._run, np.int64),
-        }
+        """Return what is remembered, as copies."""
+        return record_state(self._past)
 
-    def restore(self, state: State) -> None:
-        """Go on from `state`; SnapshotError, and no change, where it does not fit."""
-        weights, t_ns, run = state.get("weights"), state.get("t_ns"), state.get("run")
-        if weights is None or t_ns is None or run is None or weights.shape != (N_BINS,) or not (weights >= 0.0).all():
-            raise SnapshotError("calibration: the saved state has another shape, or weights that are not positive")
-        self._weights[:] = weights
-        self._t_ns, self._run = int(t_ns), int(run)
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        return prepare_record(self._past, state, "calibration")
 
-    def memory_bytes(self) -> int:
-        return self._weights.nbytes + self._lower.nbytes + self._middle.nbytes
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of the histogram and its edges."""
+        return {"calibration": record_bytes(self._past) + self._lower.nbytes + self._middle.nbytes}
 
 
-class RunningSpread:
+class RunningSpread(Restorable):
     """Running mean and deviation of one number a frame: an average at first, forgetting by half-lives later.
 
-    Values further than CLIP deviations from the mean count as that far, and those above it teach DOUBTED_SHARE of
-    what others do: an event that nobody noticed would otherwise widen the spread until the next is hidden too.
+    Values further than SPREAD_CLIP deviations from the mean count as that far, and those above it teach
+    SPREAD_DOUBTED_SHARE of what others do: an event that nobody noticed would otherwise widen the spread until the
+    next is hidden too.
 
     Parameters
     ----------
     halflife_s : float
     typical : float
-        Deviation that is expected before anything is known; it counts for PRIOR_FRAMES frames.
+        Deviation that is expected before anything is known; it counts for SPREAD_PRIOR_FRAMES frames.
     least : float
         Smallest deviation.
     """
 
-    CLIP = 2.5
-    DOUBTED_SHARE = 0.3
-    PRIOR_FRAMES = 10
-
     def __init__(self, halflife_s: float, typical: float, least: float):
         self._halflife_s, self._least = halflife_s, least
-        self._moments = np.array([0.0, typical * typical])
-        self._numbers = np.zeros(2, np.int64)  # frames, stream time of the last
+        self._moments = _Moments(variance=typical * typical)
 
     @property
     def mean(self) -> float:
-        return float(self._moments[0])
+        return self._moments.mean
 
     @property
     def deviation(self) -> float:
-        return max(math.sqrt(self._moments[1]), self._least)
+        return max(math.sqrt(self._moments.variance), self._least)
 
     def standardise(self, value: float) -> float:
         """Return (value - mean) / deviation; zero before the first frame."""
-        return (value - self.mean) / self.deviation if self._numbers[0] else 0.0
+        return (value - self.mean) / self.deviation if self._moments.frames else 0.0
 
     def learn(self, value: float, t_ns: int) -> None:
         """Fold in one frame's value at stream time `t_ns`."""
-        frames, last = (int(number) for number in self._numbers)
-        if frames == 0:
-            self._moments[0] = value
+        moments = self._moments
+        if moments.frames == 0:
+            moments.mean = value
         else:
-            share = running_share(frames, self.PRIOR_FRAMES, t_ns - last, self._halflife_s)
-            limit = self.CLIP * self.deviation
+            share = running_share(moments.frames, SPREAD_PRIOR_FRAMES, t_ns - moments.t_ns, self._halflife_s)
+            limit = SPREAD_CLIP * self.deviation
             if value - self.mean > limit:
-                share *= max(self.PRIOR_FRAMES / (self.PRIOR_FRAMES + frames), self.DOUBTED_SHARE)
+                share *= max(SPREAD_PRIOR_FRAMES / (SPREAD_PRIOR_FRAMES + moments.frames), SPREAD_DOUBTED_SHARE)
             step = min(max(value - self.mean, -limit), limit)
-            self._moments[0] += share * step
-            self._moments[1] += share * (step * step - self._moments[1])
-        self._numbers[:] = frames + 1, t_ns
+            moments.mean += share * step
+            moments.variance += share * (step * step - moments.variance)
+        moments.frames, moments.t_ns = moments.frames + 1, t_ns
 
     def state(self) -> State:
-        return {"moments": self._moments.copy(), "numbers": self._numbers.copy()}
+        """Return the moments."""
+        return record_state(self._moments)
 
-    def restore(self, state: State) -> None:
-        """Go on from `state`; SnapshotError, and no change, where it does not fit."""
-        for name, own in (("moments", self._moments), ("numbers", self._numbers)):
-            if name not in state or state[name].shape != own.shape or not np.isfinite(state[name]).all():
-                raise SnapshotError(f"calibration: {name} is absent, of another shape or not finite")
-        self._moments[:], self._numbers[:] = state["moments"], state["numbers"]
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        return prepare_record(self._moments, state, "spread")
 
-    def memory_bytes(self) -> int:
-        return self._moments.nbytes + self._numbers.nbytes
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of its numbers."""
+        return {"spread": record_bytes(self._moments)}
 
 
 def running_share(frames: int, prior_frames: int, elapsed_ns: int, halflife_s: float) -> float:

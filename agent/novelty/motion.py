@@ -3,78 +3,86 @@
 Called by agent/novelty/score.py. It must not change its mind: what is learnt afterwards depends on the answer.
 """
 
+from dataclasses import dataclass
+
 import cv2
 import numpy as np
 
-from stillwatch.base import SnapshotError, State
+from stillwatch.base import Commit, Restorable, State, prepare_record, record_bytes, record_state, saved, saved_array
+from stillwatch.novelty.rules import (
+    BLOCK,
+    DECISION_FRAMES,
+    FIRST_LAG,
+    HEIGHT,
+    KEPT_SHARE,
+    LEAST_TEXTURE,
+    MOVED_SHARE,
+    WIDTH,
+)
 
-DECISION_FRAMES = 12  # as many as the encoder's warm-up takes: nothing waits for the answer
-WIDTH, HEIGHT = 80, 60  # coarse enough that the shake of a mast is a fraction of a pixel
-BLOCK = 10
-LEAST_TEXTURE = 1.5  # grey levels of deviation: below it a block shows no motion
-FIRST_LAG = 4  # frames: a slow vehicle needs some to leave its place
-KEPT_SHARE = 0.5  # a block that keeps less of its structure has moved
+
+@dataclass
+class _Seen:
+    """What the early frames showed. n_moved, n_textured: blocks, over all frames compared with the first."""
+
+    decided: bool = saved(False)
+    moving: bool = saved(False)
+    n_frames: int = saved(0, low=0, high=DECISION_FRAMES)
+    n_moved: int = saved(0, low=0)
+    n_textured: int = saved(0, low=0)
+    first: np.ndarray = saved_array((HEIGHT, WIDTH), np.float32, low=0.0, high=255.0)
 
 
-class CameraMotion:
+class CameraMotion(Restorable):
     """Compares each early frame with the first, block by block, by correlation (no gain or offset can mislead it).
 
     A block has moved when its correlation with the same place in the first frame is below KEPT_SHARE. People and
     cars move some blocks, a moving camera nearly all that have texture: the camera moves where at least half of
     the textured blocks did, over the frames from FIRST_LAG on. Without texture it counts as fixed.
-
-    Attributes
-    ----------
-    decided : bool
-    moving : bool
-        Meaningful once decided.
     """
 
     def __init__(self, camera: str):
         """`camera`: "fixed" or "moving" (decided at once), or "auto"."""
-        self.moving = camera == "moving"
-        self.decided = camera != "auto"
-        self._first = np.zeros((HEIGHT, WIDTH), np.float32)
-        self._n_frames = 0
-        self._moved = 0.0
-        self._textured = 0.0
+        self._seen = _Seen(decided=camera != "auto", moving=camera == "moving")
 
     @property
-    def progress(self) -> float:
-        """Share of the frames needed for the decision."""
-        return 1.0 if self.decided else self._n_frames / DECISION_FRAMES
+    def decided(self) -> bool:
+        """Whether it is known if the camera moves."""
+        return self._seen.decided
+
+    @property
+    def moving(self) -> bool:
+        """Whether the camera moves; meaningful once decided."""
+        return self._seen.moving
 
     def observe(self, grey: np.ndarray) -> None:
         """Take the next accepted frame, (height, width) uint8; nothing more once decided."""
-        if self.decided:
+        seen = self._seen
+        if seen.decided:
             return
         small = cv2.resize(grey, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA).astype(np.float32)
-        if self._n_frames == 0:
-            self._first[:] = small
-        elif self._n_frames >= FIRST_LAG:
-            moved, textured = blocks_moved(self._first, small)
-            self._moved += moved
-            self._textured += textured
-        self._n_frames += 1
-        if self._n_frames == DECISION_FRAMES:
-            self.moving = self._textured > 0 and self._moved >= 0.5 * self._textured
-            self.decided = True
+        if seen.n_frames == 0:
+            seen.first[:] = small
+        elif seen.n_frames >= FIRST_LAG:
+            moved, textured = blocks_moved(seen.first, small)
+            seen.n_moved += moved
+            seen.n_textured += textured
+        seen.n_frames += 1
+        if seen.n_frames == DECISION_FRAMES:
+            seen.moving = seen.n_textured > 0 and seen.n_moved >= MOVED_SHARE * seen.n_textured
+            seen.decided = True
 
     def state(self) -> State:
-        numbers = [self.decided, self.moving, self._n_frames, self._moved, self._textured]
-        return {"numbers": np.array(numbers, np.float64), "first": self._first.copy()}
+        """Return what was seen, as copies."""
+        return record_state(self._seen)
 
-    def restore(self, state: State) -> None:
-        """Go on from `state`; SnapshotError, and no change, where it does not fit."""
-        numbers, first = state.get("numbers"), state.get("first")
-        if numbers is None or numbers.shape != (5,) or first is None or first.shape != (HEIGHT, WIDTH):
-            raise SnapshotError("motion: the saved state has another shape")
-        self.decided, self.moving, self._n_frames = bool(numbers[0]), bool(numbers[1]), int(numbers[2])
-        self._moved, self._textured = float(numbers[3]), float(numbers[4])
-        self._first[:] = first
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        return prepare_record(self._seen, state, "motion")
 
-    def memory_bytes(self) -> int:
-        return self._first.nbytes
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of the first picture and the counts."""
+        return {"camera motion": record_bytes(self._seen)}
 
 
 def blocks_moved(first: np.ndarray, now: np.ndarray) -> tuple[int, int]:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-NOVEL = 3.0  # deviations above the usual: from here a patch is part of a region
-MAX_REGIONS = 8
+from stillwatch.novelty.rules import MAX_REGIONS, NOVEL
 
 
 @dataclass(frozen=True, slots=True)

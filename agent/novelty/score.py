@@ -9,23 +9,56 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from stillwatch.base import Frame, SnapshotError, State, with_prefix, without_prefix
+from stillwatch.base import (
+    Commit,
+    Frame,
+    Restorable,
+    SnapshotError,
+    Stage,
+    State,
+    prepare_parts,
+    prepare_record,
+    record_bytes,
+    record_state,
+    saved,
+    state_of_parts,
+    with_prefix,
+    without_prefix,
+)
 from stillwatch.epochs import Models
 from stillwatch.features import Features
 from stillwatch.novelty.baselines import ComponentBaseline, PlaceBaseline
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.regions import Region, novel_regions
+from stillwatch.novelty.rules import (
+    CALIBRATION_FRAMES,
+    CONTEXT_DIMS,
+    DARKEST,
+    LEAST_SPREAD_FIXED,
+    LEAST_SPREAD_MOVING,
+    NEIGHBOURS,
+    SETTLING_FRAMES,
+)
 from stillwatch.settings import Config
 
-CONTEXT_DIMS = 2  # the place under a fixed camera, the colour of the ground under a moving one
-CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
-DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
-# Smallest deviation of a frame's statistic, in deviations of patches, and what it is taken for at first. Under a fixed
-# camera every new model moves the means of places a little for all later frames; components are measured anew instead.
-LEAST_SPREAD = {False: 0.7, True: 0.8}  # by whether the camera moves
-NEIGHBOURS = 3  # patches across: things cover neighbouring patches, noise does not
-SETTLING_FRAMES = 6  # scored frames until a baseline means anything
+
+@dataclass
+class _Counts:
+    """How far novelty has come.
+
+    accepted, scored: frames. epoch: of the model that the baseline was measured under, -1 before the first. t_ns:
+    stream time of the frame scored last. smoothed: the frames' statistic, smoothed. grid_rows, grid_columns: of the
+    patches, 0 before the first frame.
+    """
+
+    accepted: int = saved(0, low=0)
+    scored: int = saved(0, low=0)
+    epoch: int = saved(-1, low=-1)
+    t_ns: int = saved(0, low=0)
+    smoothed: float = saved(0.0)
+    grid_rows: int = saved(0, low=0)
+    grid_columns: int = saved(0, low=0)
 
 
 @dataclass(slots=True)
@@ -75,7 +108,7 @@ class Score:
         return self.regions[0].centre if self.regions else None
 
 
-class Novelty:
+class Novelty(Restorable):
     """Scores frames. Everything is allocated here, for the largest frame.
 
     Parameters
@@ -100,15 +133,15 @@ class Novelty:
         halflife_s = config.novelty.halflife_s
         self._places = PlaceBaseline(capacity_patches, self.n_row_dims)
         self._components = ComponentBaseline(self.n_row_dims, config.patches.max_components, config.agent.seed)
-        self._spreads = {moving: RunningSpread(halflife_s, least, least) for moving, least in LEAST_SPREAD.items()}
+        self._spreads = {
+            moving: RunningSpread(halflife_s, least, least)
+            for moving, least in ((False, LEAST_SPREAD_FIXED), (True, LEAST_SPREAD_MOVING))
+        }
         self._calibration = RarityCalibration(halflife_s)
         self._rows = np.zeros((capacity_patches, self.n_row_dims), np.float32)
         self._density, self._labels = np.zeros(capacity_patches), np.zeros(capacity_patches, np.int64)
         self._deviations = np.zeros(capacity_patches, np.float32)
-        self._smoothed = np.zeros(1)
-        self._numbers = np.zeros(4, np.int64)  # accepted frames, scored frames, epoch of the baseline, last t_ns
-        self._numbers[2] = -1
-        self._grid_shape = (0, 0)
+        self._counts = _Counts()
         self._augmented = -1  # sequence of the frame whose rows are in `_rows`
         self._last: tuple[Frame, np.ndarray, float] | None = None
 
@@ -128,7 +161,7 @@ class Novelty:
     def progress(self) -> float:
         """Of the start-up: 0 at the first frame, 1 once alerts may be raised."""
         needed = self._warmup_frames + self._first_model_frames
-        frames, scored = int(self._numbers[0]), int(self._numbers[1])
+        frames, scored = self._counts.accepted, self._counts.scored
         if scored >= CALIBRATION_FRAMES:
             return 1.0
         return min((min(frames - scored, needed) + scored) / (needed + CALIBRATION_FRAMES), 0.99)
@@ -143,13 +176,14 @@ class Novelty:
 
     def observe(self, frame: Frame) -> None:
         """Take note of the next accepted frame: its number, and what it tells about the camera's motion."""
-        self._numbers[0] += 1
+        self._counts.accepted += 1
         self._motion.observe(frame.grey)
 
     def reshape(self, grid_shape: tuple[int, int]) -> None:
         """Frames have another size from now on: what was usual at a place is void."""
-        if grid_shape != self._grid_shape:
-            self._grid_shape = grid_shape
+        counts = self._counts
+        if grid_shape != (counts.grid_rows, counts.grid_columns):
+            counts.grid_rows, counts.grid_columns = grid_shape
             self._places.reset(grid_shape[0] * grid_shape[1])
 
     # -- rows ------------------------------------------------------------------------------------------------
@@ -204,9 +238,9 @@ class Novelty:
             labels[:] = -1
             patch_map = deviations.reshape(features.grid_shape)
             return Score(0.0, 1.0, float("nan"), patch_map, labels, True, self.progress, [], -1)
-        if models.epoch != self._numbers[2]:
+        if models.epoch != self._counts.epoch:
             self._baseline.model_changed(models.patches)
-            self._numbers[2] = models.epoch
+            self._counts.epoch = models.epoch
         models.patches.score_and_label(self.augment(frame, features), self._density[:n], labels)
         self._baseline.standardise(-self._density[:n], labels, features.valid, deviations)
         labels[~features.valid] = -1
@@ -218,7 +252,7 @@ class Novelty:
         regions = novel_regions(deviations.reshape(features.grid_shape), features.centres, self._settings.least_patches)
         component = self._nearest(regions, labels, models)
         self._last = (frame, features.valid, value)
-        learning = int(self._numbers[1]) < CALIBRATION_FRAMES
+        learning = self._counts.scored < CALIBRATION_FRAMES
         patch_map = deviations.reshape(features.grid_shape)
         return Score(
             value,
@@ -247,11 +281,11 @@ class Novelty:
             return 0.0
         n_top = max(1, round(self._settings.top_share * len(deviations)))
         statistic = float(np.partition(deviations, len(deviations) - n_top)[-n_top:].mean())
-        elapsed_s = max(t_ns - int(self._numbers[3]), 0) / 1e9
+        elapsed_s = max(t_ns - self._counts.t_ns, 0) / 1e9
         keep = 0.5 ** (elapsed_s / self._settings.smoothing_s) if self._settings.smoothing_s > 0.0 else 0.0
-        self._smoothed += (1.0 - keep) * (statistic - self._smoothed)
-        self._numbers[3] = t_ns
-        return self._spread.standardise(float(self._smoothed[0]))
+        self._counts.smoothed += (1.0 - keep) * (statistic - self._counts.smoothed)
+        self._counts.t_ns = t_ns
+        return self._spread.standardise(self._counts.smoothed)
 
     def _nearest(self, regions: list[Region], labels: np.ndarray, models: Models) -> int:
         """Return the id of the component that the strongest region's peak is nearest to; -1 where none is."""
@@ -270,15 +304,15 @@ class Novelty:
             return
         self._baseline.learn(self._rows[: len(valid)], valid, in_event)
         if not in_event:
-            if self._numbers[1] > SETTLING_FRAMES:  # the first score has nothing to be measured against
+            if self._counts.scored > SETTLING_FRAMES:  # the first score has nothing to be measured against
                 self._calibration.learn(value, frame.t_ns)
-            if self._numbers[1] >= SETTLING_FRAMES:
-                self._spread.learn(float(self._smoothed[0]), frame.t_ns)
-        self._numbers[1] += 1
+            if self._counts.scored >= SETTLING_FRAMES:
+                self._spread.learn(self._counts.smoothed, frame.t_ns)
+        self._counts.scored += 1
 
     # -- state -----------------------------------------------------------------------------------------------
 
-    def _parts(self) -> dict[str, CameraMotion | PlaceBaseline | ComponentBaseline | RunningSpread | RarityCalibration]:
+    def _parts(self) -> dict[str, Stage]:
         return {
             "motion": self._motion,
             "places": self._places,
@@ -289,36 +323,33 @@ class Novelty:
         }
 
     def state(self) -> State:
-        """Return everything that later scores depend on."""
-        state: State = {"numbers": self._numbers.copy(), "smoothed": self._smoothed.copy()}
-        state["grid_shape"] = np.array(self._grid_shape, np.int64)
-        for name, part in self._parts().items():
-            state.update(with_prefix(name, part.state()))
+        """Return everything that later scores depend on, as copies."""
+        state = state_of_parts(self._parts())
+        state.update(with_prefix("counts", record_state(self._counts)))
         return state
 
-    def restore(self, state: State) -> None:
-        """Go on from `state`; SnapshotError, and no change, where it does not fit."""
-        numbers, smoothed, grid_shape = state.get("numbers"), state.get("smoothed"), state.get("grid_shape")
-        if numbers is None or smoothed is None or grid_shape is None:
-            raise SnapshotError("novelty: the saved state is incomplete")
-        if numbers.shape != self._numbers.shape or smoothed.shape != self._smoothed.shape or grid_shape.shape != (2,):
-            raise SnapshotError("novelty: the saved state is of other settings")
-        parts, before = self._parts(), {name: part.state() for name, part in self._parts().items()}
-        try:
-            for name, part in parts.items():
-                part.restore(without_prefix(name, state))
-        except SnapshotError:
-            for name, part in parts.items():
-                part.restore(before[name])
-            raise
-        self._numbers[:], self._smoothed[:] = numbers, smoothed
-        self._grid_shape = (int(grid_shape[0]), int(grid_shape[1]))
-        self._augmented, self._last = -1, None
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        parts = {name: array for name, array in state.items() if not name.startswith("counts.")}
+        own = without_prefix("counts", state)
+        take_parts = prepare_parts(self._parts(), parts, "novelty")
+        take_counts = prepare_record(self._counts, own, "novelty: counts")
+        n_patches, n_places = int(own["grid_rows"]) * int(own["grid_columns"]), len(state["places.mean"])
+        if n_patches > len(self._rows) or n_places not in (0, n_patches):
+            raise SnapshotError(f"novelty: {n_patches} patches of {n_places} places, room is for {len(self._rows)}")
 
-    def memory_bytes(self) -> int:
+        def commit() -> None:
+            take_parts()
+            take_counts()
+            self._augmented, self._last = -1, None
+
+        return commit
+
+    def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays of this stage at the largest frame."""
         own = (self._rows, self._density, self._labels, self._deviations)
-        return sum(array.nbytes for array in own) + sum(part.memory_bytes() for part in self._parts().values())
+        parts = sum(sum(part.memory_bytes().values()) for part in self._parts().values())
+        return {"novelty": sum(array.nbytes for array in own) + record_bytes(self._counts) + parts}
 
 
 def neighbourhood_means(deviations: np.ndarray, valid: np.ndarray) -> np.ndarray:

@@ -9,7 +9,8 @@ from msgspec import structs
 from stillwatch.base.errors import SnapshotError
 from stillwatch.base.frame import Frame
 from stillwatch.features.extractor import Features
-from stillwatch.novelty.score import CALIBRATION_FRAMES, CONTEXT_DIMS, Novelty, neighbourhood_means
+from stillwatch.novelty.rules import CALIBRATION_FRAMES, CONTEXT_DIMS
+from stillwatch.novelty.score import Novelty, neighbourhood_means
 from stillwatch.settings.config import Config, NoveltyConfig
 
 ROWS, COLUMNS, DIMS = 12, 16, 6
@@ -170,7 +171,7 @@ def test_a_state_of_other_settings_is_refused_and_changes_nothing():
     stage = Stage()
     stage.play(40)
     before = stage.novelty.state()
-    for name in ("numbers", "places.mean", "calibration.weights"):
+    for name in ("counts.accepted", "places.mean", "calibration.weights"):
         damaged = {**before, name: np.zeros(3)}
         with pytest.raises(SnapshotError):
             stage.novelty.restore(damaged)
