@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
+# Tests take turns on two processes; a process that runs out of tests takes over some of the other's.
+SHARED_OUT := -n 2 --dist worksteal
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Stillwatch needs Python 3.11 or newer; set PYTHON=..."; exit 2; }
@@ -23,13 +25,13 @@ demo: setup ## run the agent on its embedded scene with a ground station beside 
 ##@ Prove
 test: setup check typecheck ## all tests but soak and perf, kernels also without JIT and with bounds checks
 	$(MAKE) --no-print-directory test-nojit test-bounds
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q $(SHARED_OUT)
 
 test-nojit: setup ## kernels as plain Python, every line of kernels/ covered
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/unit/kernels --cov=stillwatch.kernels --cov-report=term-missing:skip-covered --cov-fail-under=100 --no-cov-on-fail
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/unit/kernels --cov=stillwatch.kernels --cov-report=term-missing:skip-covered --cov-fail-under=100 --no-cov-on-fail $(SHARED_OUT)
 
 test-bounds: setup ## kernels compiled with bounds checks
-	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/unit/kernels
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/unit/kernels $(SHARED_OUT)
 
 test-opencv4: setup ## HOG against OpenCV 4's own, live, in a second venv (OpenCV 5 has none)
 	$(PYTHON) -m venv build/opencv4
@@ -42,13 +44,18 @@ soak: setup ## the long counts: kills, messages, frames (an hour or more)
 perf: setup ## timing budgets, on a quiet machine
 	$(BIN)/pytest -q -m perf
 
-check: $(STAMP) ## lint
-	$(BIN)/ruff check .
+check: $(STAMP) ## lint and format
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+
+format: $(STAMP) ## write every file in the one format
+	$(BIN)/ruff format --quiet .
+	$(BIN)/ruff check --fix --quiet .
 
 typecheck: $(STAMP) ## types; mypy cannot follow the editable finder, so it gets the folders under one package
 	@rm -rf build/ns && mkdir -p build/ns/stillwatch
 	@ln -s $(CURDIR)/agent/* $(addprefix $(CURDIR)/,kernels transport configs tools) build/ns/stillwatch/
-	cd build/ns && MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml -p stillwatch
+	cd build/ns && MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p stillwatch
 
 ##@ Measure
 bench: setup ## features, mixture, transport and the whole pipeline, against peers
@@ -67,4 +74,4 @@ clean: ## what builds leave behind
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup demo test test-nojit test-bounds test-opencv4 soak perf check typecheck bench build clean help
+.PHONY: setup demo test test-nojit test-bounds test-opencv4 soak perf check format typecheck bench build clean help

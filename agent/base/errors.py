@@ -4,6 +4,8 @@ Raised by every room of agent/, turned into exit codes by tools/cli.py. Never ra
 those are events, counted and survived.
 """
 
+from collections.abc import Iterable
+
 
 class AgentError(Exception):
     """Base of every error that a user can act on. `exit_code` is what the process ends with."""
@@ -16,7 +18,7 @@ class ConfigError(AgentError):
 
     exit_code = 78
 
-    def __init__(self, problems):
+    def __init__(self, problems: Iterable[object]) -> None:
         self.problems = list(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
@@ -26,7 +28,7 @@ class SourceError(AgentError):
 
     exit_code = 3
 
-    def __init__(self, message, *, partial=False):
+    def __init__(self, message: str, *, partial: bool = False) -> None:
         super().__init__(message)
         self.partial = partial
 

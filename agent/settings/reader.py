@@ -22,6 +22,8 @@ from stillwatch.settings.config import Config
 
 _MAX_FILE_BYTES = 1_000_000
 
+Sections = dict[str, dict[str, Any]]  # {section: {key: converted value}}
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -38,7 +40,7 @@ class Problem:
         return f"{where}: {self.key}: {self.message}" if self.key else f"{where}: {self.message}"
 
 
-def load_config(path: str | os.PathLike | None, overrides: Iterable[str] = ()) -> Config:
+def load_config(path: str | os.PathLike[str] | None, overrides: Iterable[str] = ()) -> Config:
     """Return the config of a TOML file (None: the defaults) with "section.key=value" overrides applied.
 
     Raises
@@ -89,7 +91,7 @@ def _toml_value(value: Any) -> str:
     return msgspec.json.encode(value).decode()  # JSON strings, numbers and booleans are TOML's
 
 
-def _read_text(path: str | os.PathLike, name: str) -> str:
+def _read_text(path: str | os.PathLike[str], name: str) -> str:
     file = pathlib.Path(path)
     try:
         if file.stat().st_size > _MAX_FILE_BYTES:
@@ -118,17 +120,18 @@ def _key_lines(text: str) -> dict[str, int]:
     return found
 
 
-def _section_type(name: str) -> type:
+def _section_type(name: str) -> type[Any]:
     for field in msgspec.structs.fields(Config):
         if field.name == name:
-            return field.type
+            kind: type[Any] = field.type
+            return kind
     raise KeyError(name)
 
 
-def _convert_sections(table: Mapping[str, Any], name: str, lines: dict[str, int], problems: list[Problem]) -> dict:
-    """Return {section: {key: converted value}}; what cannot be converted is a problem and keeps its default."""
+def _convert_sections(table: Mapping[str, Any], name: str, lines: dict[str, int], problems: list[Problem]) -> Sections:
+    """Return every section's values; what cannot be converted is a problem and keeps its default."""
     known = [field.name for field in msgspec.structs.fields(Config)]
-    sections: dict[str, dict[str, Any]] = {}
+    sections: Sections = {}
     defaults = Config()
     for section in known:
         sections[section] = msgspec.structs.asdict(getattr(defaults, section))
@@ -146,7 +149,9 @@ def _convert_sections(table: Mapping[str, Any], name: str, lines: dict[str, int]
     return sections
 
 
-def _convert_key(section: str, key: str, value: Any, sections: dict, place: Problem, problems: list[Problem]) -> None:
+def _convert_key(
+    section: str, key: str, value: Any, sections: Sections, place: Problem, problems: list[Problem]
+) -> None:
     fields = {field.name: field for field in msgspec.structs.fields(_section_type(section))}
 
     def complain(message: str) -> None:
@@ -170,7 +175,7 @@ def _convert_key(section: str, key: str, value: Any, sections: dict, place: Prob
         complain(f"{_short(value)} {_limit(fields[key].type, str(error))}")
 
 
-def _apply_override(override: str, sections: dict, problems: list[Problem]) -> None:
+def _apply_override(override: str, sections: Sections, problems: list[Problem]) -> None:
     dotted, equals, raw = override.partition("=")
     section, dot, key = dotted.strip().partition(".")
     place = Problem("--set", dotted.strip(), raw, "")

@@ -9,7 +9,7 @@ import sys
 
 from stillwatch.base import ConfigError
 from stillwatch.process import check_memory, planned_memory
-from stillwatch.settings import load_config
+from stillwatch.settings import Problem, load_config
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> int:
         memory = planned_memory(config)
         check_memory(config, memory, str(args.config))
     except ConfigError as error:
-        problems = error.problems
+        problems = [p if isinstance(p, Problem) else Problem(args.config, "", "", str(p)) for p in error.problems]
     total = sum(n_bytes for _, n_bytes in memory)
     if args.json:
         errors = [{"file": p.file, "key": p.key, "value": p.value, "message": p.message} for p in problems]

@@ -111,4 +111,4 @@ class Logarithmic:
 
     def decode(self, code: int) -> float:
         """Return the value of a code, or NaN for "unknown"."""
-        return 2.0 ** self._log2.decode(code)
+        return math.pow(2.0, self._log2.decode(code))

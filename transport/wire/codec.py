@@ -69,7 +69,7 @@ def decode(payload: bytes) -> Message:
         raise DecodeError(f"message kind {_shown(kind)} is unknown")
     if len(payload) > TOPICS[kind].max_bytes:
         raise DecodeError(f"{kind} message of {len(payload)} bytes is longer than {TOPICS[kind].max_bytes}")
-    message = _convert(fields, _ANY_MESSAGE)
+    message: Message = _convert(fields, _ANY_MESSAGE)
     _check(message, kind)
     return message
 
@@ -89,16 +89,17 @@ def encode_struct(value: msgspec.Struct, max_bytes: int) -> bytes:
 
 def decode_struct(payload: bytes, kind: type[StructType], max_bytes: int) -> StructType:
     """Return the struct of type `kind` in `payload`; raise DecodeError for anything else."""
-    value = _convert(_unpack(payload, max_bytes), kind)
+    value: StructType = _convert(_unpack(payload, max_bytes), kind)
     _check(value, kind.__name__)
     return value
 
 
 def _pack(fields: dict[str, Any]) -> bytes:
     try:
-        return msgpack.packb(fields, default=_pack_other, use_bin_type=True)
+        packed: bytes = msgpack.packb(fields, default=_pack_other, use_bin_type=True)
     except (TypeError, ValueError, OverflowError) as error:
         raise EncodeError(f"{fields.get('kind', 'value')}: {error}") from None
+    return packed
 
 
 def _pack_other(value: Any) -> msgpack.ExtType:
