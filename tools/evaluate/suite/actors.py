@@ -20,6 +20,7 @@ KINDS = (
 )  # fmt: skip
 CUT_PX = 96  # longer side at which an outline is looked for
 LEAST_SHARE, MOST_SHARE = 0.12, 0.85  # of a picture, that a believable outline covers
+FAINTEST = 64  # of 255: less of a pixel than that is no part of an actor
 
 
 @functools.lru_cache(maxsize=64)
@@ -56,9 +57,10 @@ def cut_out(picture: np.ndarray) -> np.ndarray:
 
 
 def sized(sprite: np.ndarray, height_px: int, mirrored: bool) -> np.ndarray:
-    """Return a sprite so high, its shape kept, perhaps mirrored."""
+    """Return a sprite so high, its shape kept, perhaps mirrored; what would hardly show is left out altogether."""
     width_px = max(4, round(sprite.shape[1] * height_px / sprite.shape[0]))
     small = cv2.resize(sprite, (width_px, height_px), interpolation=cv2.INTER_AREA)
+    small[small[..., 3] < FAINTEST] = 0
     return small[:, ::-1] if mirrored else small
 
 

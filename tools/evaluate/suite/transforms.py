@@ -5,6 +5,7 @@ the number of the picture in its stream of about 10 Hz, a generator of this pict
 picture to picture comes from `field` and its like, which know the shape only. It must not know truth.
 """
 
+import fractions
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -231,7 +232,7 @@ def h264(pictures: Iterable[np.ndarray], crf: int = 38) -> Iterator[np.ndarray]:
     encoder = av.CodecContext.create("libx264", "w")
     decoder = av.CodecContext.create("h264", "r")
     encoder.options = {"crf": str(crf), "preset": "veryfast", "tune": "zerolatency", "threads": "1"}
-    encoder.pix_fmt, encoder.time_base, encoder.gop_size = "yuv420p", "1/10", 50
+    encoder.pix_fmt, encoder.time_base, encoder.gop_size = "yuv420p", fractions.Fraction(1, 10), 50
 
     def decoded(packets):
         for packet in packets:
@@ -240,7 +241,8 @@ def h264(pictures: Iterable[np.ndarray], crf: int = 38) -> Iterator[np.ndarray]:
 
     for i, picture in enumerate(pictures):
         height, width = (side // 2 * 2 for side in picture.shape[:2])
-        encoder.width, encoder.height = width, height
+        if i == 0:
+            encoder.width, encoder.height = width, height
         frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture[:height, :width]), format="bgr24")
         frame = frame.reformat(format="yuv420p")
         frame.pts = i

@@ -26,7 +26,6 @@ HEIGHT, WIDTH = 240, 320
 RATE_HZ = 5.0
 N_FRAMES = 400
 LEARN_S = 30.0
-SOLID = 128  # of 255: a pixel of an actor is one that is mostly it
 TOLERANCE_FRAMES = 2
 PANNED_PX = 8  # a frame, of the camera over the sea floor
 NUISANCES = ("cloud_shadows", "exposure", "foliage", "rain", "night_noise", "compression", "shake", "flicker")
@@ -163,7 +162,7 @@ class MadeWorld:
             found = self._place(visit, i) if visit.usual == usual else None
             if found is not None:
                 rows, columns, part = found
-                inside[rows, columns] |= part[..., 3] >= SOLID
+                inside[rows, columns] |= part[..., 3] > 0
         return inside
 
     def truth(self) -> Truth:
@@ -174,13 +173,13 @@ class MadeWorld:
         return Truth(merged(span for span in new if span), TOLERANCE_FRAMES, merged(span for span in soon if span))
 
     def _seen(self, visit: Visit) -> tuple[int, int] | None:
-        """Return the first and last frame in which a solid pixel of a visit is in view."""
+        """Return the first and last frame in which a pixel of a visit is in view."""
         inside = [i for i in range(max(visit.first, 0), min(visit.last + 1, self.n_frames)) if self._shows(visit, i)]
         return (inside[0], inside[-1]) if inside else None
 
     def _shows(self, visit: Visit, i: int) -> bool:
         found = self._place(visit, i)
-        return found is not None and bool((found[2][..., 3] >= SOLID).any())
+        return found is not None and bool(found[2][..., 3].any())
 
     def _place(self, visit: Visit, i: int):
         if not visit.first <= i <= visit.last:
