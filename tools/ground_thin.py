@@ -23,7 +23,6 @@ from stillwatch.tools.shared import stop_on_signals
 from stillwatch.transport.mirror import ModelMirror
 from stillwatch.transport.thin import (
     HEADER_BYTES,
-    MODEL_CHANNELS,
     PRESETS,
     AlertArrived,
     Arrival,
@@ -44,7 +43,7 @@ from stillwatch.transport.thin import (
     parse_endpoint,
     read_link_key,
 )
-from stillwatch.transport.wire import DecodeError, LinkError, SecurityError
+from stillwatch.transport.wire import MODELS, DecodeError, LinkError, SecurityError
 
 _MODELS_EVERY_S = 10.0
 _WAIT_S = 0.2
@@ -95,7 +94,7 @@ class ThinStation:
         self._log = ReceiverLog(folder / "received", clock=self._clock)
         now_ns = self._clock.monotonic_ns()
         self.receiver = ThinReceiver(find_preset(preset).down, codec, self._log, now_ns=now_ns)
-        self._mirrors = {channel: ModelMirror() for channel in MODEL_CHANNELS.values()}
+        self._mirrors = {channel: ModelMirror() for channel in range(len(MODELS))}
         self._passed: dict[int, list[bytes]] = {channel: [] for channel in self._mirrors}
         self._parts: dict[tuple[int, int], dict[int, bytes]] = {}
         self._changed: set[int] = set()
@@ -176,15 +175,14 @@ class ThinStation:
 
     def _save_models(self) -> None:
         self._saved_ns = self._clock.monotonic_ns()
-        names = {channel: name for name, channel in MODEL_CHANNELS.items()}
         for channel in self._changed:
             summary = self._mirrors[channel].summary()
             if summary is not None:
                 fields = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
                 known = {name: value for name, value in fields.items() if value is not None}
-                temporary = self._folder / f".model-{names[channel]}.npz"
+                temporary = self._folder / f".model-{MODELS[channel]}.npz"
                 np.savez(temporary, **known)
-                temporary.replace(self._folder / f"model-{names[channel]}.npz")
+                temporary.replace(self._folder / f"model-{MODELS[channel]}.npz")
         self._changed.clear()
 
     def _tell(self, what: str, line: str, fields: dict) -> None:

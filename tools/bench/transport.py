@@ -41,7 +41,7 @@ from stillwatch.transport.thin import (
     ThinReceiver,
     ThinSender,
 )
-from stillwatch.transport.wire import encode, messages
+from stillwatch.transport.wire import EventKind, encode, messages
 
 AGENT = "bench"
 WALL_NS = 1_795_824_000_000_000_000
@@ -159,7 +159,7 @@ def thin_rows() -> list[Row]:
     """Return for each preset what an alert and two models take, and how many go into an hour."""
     rows = []
     for preset in PRESETS.values():
-        alert = len(ThinCodec().encode_alert(ThinAlert(1, "novel", WALL_NS)))
+        alert = len(ThinCodec().encode_alert(ThinAlert(1, EventKind.NOVEL, WALL_NS)))
         sizes = {name: _model_on_link(preset, _model(*shape)) for name, shape in MODELS.items()}
         per_slot = preset.up.frames_per_slot * ((preset.up.frame_bytes - 6) // 26)
         rows.append(
@@ -208,7 +208,7 @@ def _dive_row(preset: Preset, hours: float) -> Row:
         while world.second < (hours + 3) * 3600 and (world.second < hours * 3600 or len(world.outbox)):
             if world.second < hours * 3600 and random.random() < 20 / 3600:
                 raised[len(raised)] = world.second
-                world.vehicle.alert(ThinAlert(len(raised) - 1, "novel", WALL_NS), world.second * 1_000_000_000)
+                world.vehicle.alert(ThinAlert(len(raised) - 1, EventKind.NOVEL, WALL_NS), world.second * 1_000_000_000)
             if world.second % 900 == 0 and world.second < hours * 3600:
                 encoder.update(_model(40, 16, "diagonal", world.second))
             for item in world.step():

@@ -30,6 +30,7 @@ from stillwatch.transport.wire import (
     MAX_NDIM,
     MAX_TEXT_BYTES,
     MESSAGES,
+    MODELS,
     SCHEMA,
     TOPICS,
     Message,
@@ -255,13 +256,14 @@ def _packets() -> str:
             (str(mirror.SCALARS), "prior", "degrees of freedom, concentration, strength: three IEEE floats of 32 bits"),
         ],
     )
+    models = ", ".join(f"{number} {name}" for number, name in enumerate(MODELS))
     return f"""## Packet layout of the model mirror
 
 On thin links a model travels as packets of {mirror.MIN_PACKET_BYTES} to {mirror.MAX_PACKET_BYTES} bytes
 (transport/mirror/vehicle.py). Bits are counted from the most significant of the first byte. Head: version 3 bits
-({mirror.VERSION}), mixture 1 (0 patches, 1 scenes), full covariance 1, dimensions less one 7, incarnation 6, model
-epoch {mirror.EPOCH_BITS} (modulo). Records follow, each beginning with {mirror.TYPE_BITS} bits of type, until type
-{mirror.END} or fewer than 8 bits are left.
+({mirror.VERSION}), model {mirror.MODEL_BITS[mirror.VERSION]} ({models}), full covariance 1, dimensions less one 7,
+incarnation 6, model epoch {mirror.EPOCH_BITS} (modulo). Records follow, each beginning with {mirror.TYPE_BITS} bits of
+type, until type {mirror.END} or fewer than 8 bits are left. Version 1 is read as well: its model has 1 bit.
 
 `gamma` is Elias's gamma code of the number plus one. `zigzag` maps 0, -1, 1, -2 ... to 0, 1, 2, 3 ... A count's code c
 stands for 2^(c / {mirror_bits.COUNT_STEPS} {mirror_bits.COUNT_LOW:+g}).

@@ -24,6 +24,7 @@ from stillwatch.transport.live.security import (
     secure_server,
 )
 from stillwatch.transport.wire import (
+    MODEL_PATTERN,
     Count,
     DecodeError,
     EncodeError,
@@ -59,7 +60,7 @@ class AlertBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class ComponentLabel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A person's name for a mixture component; it changes no model."""
 
-    which: Annotated[str, Meta(pattern="^(patches|scenes)$")] = "patches"
+    which: Annotated[str, Meta(pattern=MODEL_PATTERN)] = "patches"
     component: Count
     label: Name
 

@@ -27,16 +27,16 @@ from stillwatch.transport.mirror.vehicle import (
     LEVEL_BITS,
     MAX_DIMS,
     MAX_PACKET_BYTES,
+    MODEL_BITS,
     PRIOR_KEY,
     REVISION_BITS,
     ROSTER,
     SCALARS,
     SEGMENT,
     TYPE_BITS,
-    VERSION,
     WIDTH_BITS,
 )
-from stillwatch.transport.wire import BitReader, DecodeError, Model
+from stillwatch.transport.wire import MODELS, BitReader, DecodeError, Model
 
 MAX_COMPONENTS = 2000
 MAX_UNFINISHED = 4_000_000  # integers of streams that have begun, 20 MB: forged packets must not fill memory
@@ -154,7 +154,8 @@ class ModelMirror:
             for key, c in self._components.items()
             if c.count_code is not None and key != PRIOR_KEY
         ]
-        return sorted(named, key=lambda pair: -pair[1])
+        ranks = self._ranks()
+        return sorted(named, key=lambda pair: (-pair[1], ranks.get(pair[0], MAX_COMPONENTS), pair[0]))
 
     @property
     def n_components(self) -> int | None:
@@ -180,11 +181,12 @@ class ModelMirror:
             count = count_of(code) if code is not None else 1.0
             filled = _fill(gaussian, dims, prior)
             rows.append((count, key, *moments_of(filled, count, prior, strength, dof if head.is_full else 2.0 * dof)))
-        rows.sort(key=lambda row: -row[0])
+        ranks = self._ranks()
+        rows.sort(key=lambda row: (-row[0], ranks.get(row[1], MAX_COMPONENTS), row[1]))
         second = np.array([row[3] for row in rows])
         scale = covariance_of(prior) * dof
         return MixtureSummary(
-            ("patches", "scenes")[head.which],
+            MODELS[head.which],
             head.epoch,
             np.array([row[1] for row in rows], np.int64),
             np.array([row[0] for row in rows]),
@@ -197,6 +199,10 @@ class ModelMirror:
             dof,
             concentration,
         )
+
+    def _ranks(self) -> dict[int, int]:
+        """Return what orders components of one rounded count: the vehicle's order, not that of the packets."""
+        return {key: rank for rank, key in self._roster.items()}
 
     def _clear(self) -> None:
         self._components: dict[int, _Component] = {}
@@ -345,10 +351,12 @@ def _parse(data: bytes) -> tuple[_Head, list[_Roster | _Segment | tuple[float, f
         raise DecodeError(f"model packet of {len(data)} bytes is longer than {MAX_PACKET_BYTES}")
     reader = BitReader(data)
     version = reader.read(3)
-    if version != VERSION:
-        raise DecodeError(f"model packet of version {version} is unknown")
-    which, is_full, n_dims = reader.read(1), bool(reader.read(1)), reader.read(7) + 1
+    if version not in MODEL_BITS:
+        raise DecodeError(f"model packet of version {version} is unknown: versions {', '.join(map(str, MODEL_BITS))}")
+    which, is_full, n_dims = reader.read(MODEL_BITS[version]), bool(reader.read(1)), reader.read(7) + 1
     assert n_dims <= MAX_DIMS
+    if which >= len(MODELS):
+        raise DecodeError(f"model packet of model {which}: {len(MODELS)} are known")
     head = _Head(which, is_full, n_dims, reader.read(6), reader.read(EPOCH_BITS))
     records: list[_Roster | _Segment | tuple[float, float, float]] = []
     while reader.left >= 8:

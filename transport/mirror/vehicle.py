@@ -3,7 +3,7 @@
 Called by the agent's sender thread: `update` with each new Model message, `next_packet` when a link has room. It
 must not assume that a packet arrives: owners report each as acknowledged or lost.
 
-A packet is a 32-bit head and records (`Packet layout` in transport/WIRE.md); transport/mirror/ground.py reads it.
+A packet is a 35-bit head and records (`Packet layout` in transport/WIRE.md); transport/mirror/ground.py reads it.
 Each component is a chain of streams of integers (transport/mirror/values.py): first coarse from nothing, then each
 relative to the one before. A stream that has begun is finished even when the model has moved on meanwhile, as a slow
 link would finish none otherwise; the next one leads on to the newest model.
@@ -37,14 +37,15 @@ from stillwatch.transport.mirror.values import (
     quantise,
     reconstruct,
 )
-from stillwatch.transport.wire import BitWriter, EncodeError, Model
+from stillwatch.transport.wire import MODEL_NUMBERS, BitWriter, EncodeError, Model
 
-VERSION = 1
+VERSION = 2  # 1 had one bit for the model
 MIN_PACKET_BYTES = 22
 MAX_PACKET_BYTES = 2048
 MAX_DIMS = 128
 INCARNATIONS = 64
-HEAD_BITS = 32
+MODEL_BITS = {1: 1, 2: 4}  # of the model's number in MODELS, by version
+HEAD_BITS = 35
 TYPE_BITS, END, ROSTER, SEGMENT, SCALARS = 2, 0, 1, 2, 3
 WIDTH_BITS = 5  # of the field that says how wide an id is
 REVISION_BITS = 4
@@ -132,7 +133,7 @@ class ModelEncoder:
         d = summary.n_dims
         if d > MAX_DIMS:
             raise EncodeError(f"model of {d} dimensions cannot be mirrored: at most {MAX_DIMS}")
-        shape = ("patches", "scenes").index(summary.which), summary.is_full, d
+        shape = MODEL_NUMBERS[summary.which], summary.is_full, d
         if self._components and shape != (self._which, self._is_full, self._n_dims):
             raise EncodeError("model of another shape: use another ModelEncoder")
         self._which, self._is_full, self._n_dims = shape
@@ -271,7 +272,7 @@ class ModelEncoder:
 
     def _write_head(self, writer: BitWriter) -> None:
         writer.write(VERSION, 3)
-        writer.write(self._which, 1)
+        writer.write(self._which, MODEL_BITS[VERSION])
         writer.write(int(self._is_full), 1)
         writer.write(self._n_dims - 1, 7)
         writer.write(self._incarnation, 6)

@@ -44,7 +44,6 @@ N_STREAMS = 1 << 11
 N_PACKETS = 1 << 12
 MAX_DATA_BYTES = 255
 NO_REQUEST = 15
-MODEL_CHANNELS = {"patches": 0, "scenes": 1}  # of packets; 2 to 7 are free
 
 _TICK_NS = 1_000_000_000 // 32
 
@@ -104,7 +103,7 @@ class Fragment:
 class Packet:
     """Opaque bytes that are useful alone, as the model mirror's packets are; number modulo N_PACKETS.
 
-    `channel` (0-7) tells apart what runs beside each other: 0 the patch mixture, 1 the scene mixture. `answers` is 0
+    `channel` (0-7) tells apart what runs beside each other: for models their number in MODELS. `answers` is 0
     while nothing of the channel was acknowledged, then NO_REQUEST, or the last ModelRequest that was followed.
     """
 

@@ -8,7 +8,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stillwatch.transport.wire import BitReader, BitWriter, DecodeError, EventKind, Linear, Logarithmic
+from stillwatch.transport.wire import MODELS, BitReader, BitWriter, DecodeError, EventKind, Linear, Logarithmic
 
 LATITUDE = Linear(-90.0, 90.0, 26)  # 0.3 m
 LONGITUDE = Linear(-180.0, 180.0, 27)  # 0.3 m at the equator
@@ -101,7 +101,7 @@ LAYOUT: dict[RecordType, tuple[Field, ...]] = {
     ),
     RecordType.PACKET: (
         _REST,
-        Field("channel", 3, "0: model of patches, 1: model of scenes"),
+        Field("channel", 3, ", ".join(f"{n}: model of {name}" for n, name in enumerate(MODELS))),
         Field("answers", 4, "0: nothing was acknowledged since the start, so nothing is missed; 15: no request yet; "
               "else the last request that was followed"),
         Field("number", 12, "of the packet, comes round"),

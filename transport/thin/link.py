@@ -155,7 +155,7 @@ class ThinSender:
     def mirror(self, channel: int, source: PacketSource) -> None:
         """Keep a model mirrored: `poll` takes packets as there is room, newest word first, and reports their fate.
 
-        `channel` is 0 for the patch mixture, 1 for the scene mixture; a channel has one source for its life. A ground
+        `channel` is the model's number in MODELS; a channel has one source for its life. A ground
         station that has no copy asks for one, and the source's `refresh` begins it anew.
         """
         self._sources[channel] = source
@@ -296,7 +296,7 @@ class ThumbnailArrived:
 
 @dataclass(frozen=True, slots=True)
 class PacketArrived:
-    """A packet for the ground's copy of a model: channel 0 is the patch mixture, 1 the scene mixture."""
+    """A packet for the ground's copy of a model: the channel is its number in MODELS."""
 
     agent: int
     channel: int

@@ -13,7 +13,7 @@ import numpy as np
 
 from stillwatch.transport.disk import Clock
 from stillwatch.transport.mirror import INCARNATIONS, ModelEncoder
-from stillwatch.transport.thin.codec import MODEL_CHANNELS, ThinAlert, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin.codec import ThinAlert, ThinCodec, ThinHeartbeat
 from stillwatch.transport.thin.component import MAX_DIMS, encode_component
 from stillwatch.transport.thin.layout import STATES
 from stillwatch.transport.thin.link import ThinSender
@@ -22,7 +22,7 @@ from stillwatch.transport.thin.port import ThinPort, parse_endpoint, read_link_k
 from stillwatch.transport.thin.presets import find_preset
 from stillwatch.transport.thin.scheduler import RULES
 from stillwatch.transport.thin.thumbnails import recode_thumbnail
-from stillwatch.transport.wire import EncodeError, EventKind, messages
+from stillwatch.transport.wire import MODEL_NUMBERS, EncodeError, EventKind, messages
 
 _EVENTS_REMEMBERED = 256
 
@@ -184,7 +184,7 @@ class VehicleLink:
         if encoder is None:
             encoder = ModelEncoder(incarnation=self._outbox.generation % INCARNATIONS)
             self._encoders[message.which] = encoder
-            self.sender.mirror(MODEL_CHANNELS[message.which], encoder)
+            self.sender.mirror(MODEL_NUMBERS[message.which], encoder)
         encoder.update(message)
         if message.which == "patches":
             self._patches = message

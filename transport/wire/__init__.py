@@ -44,7 +44,7 @@ from stillwatch.transport.wire.messages import (
     Text,
     kind_of,
 )
-from stillwatch.transport.wire.names import EventKind
+from stillwatch.transport.wire.names import MODEL_NUMBERS, MODEL_PATTERN, MODELS, EventKind
 from stillwatch.transport.wire.topics import MAX_PAYLOAD_BYTES, TOPICS, key_of, topic_bytes
 
 __all__ = [
@@ -70,6 +70,9 @@ __all__ = [
     "MAX_PAYLOAD_BYTES",
     "MAX_TEXT_BYTES",
     "MESSAGES",
+    "MODELS",
+    "MODEL_NUMBERS",
+    "MODEL_PATTERN",
     "Message",
     "Model",
     "Name",

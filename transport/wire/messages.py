@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from stillwatch.transport.wire.names import EventKind
+from stillwatch.transport.wire.names import MODEL_PATTERN, EventKind
 
 SCHEMA = 1
 _INT64 = 2**63 - 1
@@ -156,7 +156,7 @@ class Model(Message, tag="model", kw_only=True, frozen=True):
     than `n_components` were sent where all would pass the size limit.
     """
 
-    which: Annotated[str, Meta(pattern="^(patches|scenes)$")]
+    which: Annotated[str, Meta(pattern=MODEL_PATTERN)]
     covariance: Annotated[str, Meta(pattern="^(diagonal|full)$")]
     n_dims: Annotated[int, Meta(ge=1, le=512)]
     n_components: Count
@@ -188,7 +188,7 @@ class Model(Message, tag="model", kw_only=True, frozen=True):
 class Clumps(Message, tag="clumps", kw_only=True, frozen=True):
     """The learner's clumps: count, mean, variance each. int8 rows are multiplied by their column scale."""
 
-    which: Annotated[str, Meta(pattern="^(patches|scenes)$")]
+    which: Annotated[str, Meta(pattern=MODEL_PATTERN)]
     model_epoch: Count
     n_clumps: Annotated[Count, Meta(description="in the learner; as many of the largest as fit are sent")]
     counts: ClumpCounts

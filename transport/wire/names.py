@@ -6,6 +6,10 @@ Positions are numbers on the wire: names are only added at the end, and none is 
 
 import enum
 
+MODELS = ("patches", "scenes")  # of the patch mixture and of the scene mixture
+MODEL_NUMBERS = {name: number for number, name in enumerate(MODELS)}  # thin links have room for 8, the mirror for 16
+MODEL_PATTERN = f"^({'|'.join(MODELS)})$"  # of the fields that name a model
+
 _OLD_NAMES = {"novelty": "novel"}  # what `alert_kind` says in schema 1 where a sender left it out
 
 
