@@ -7,64 +7,101 @@ so that a replay submits and activates at the same frames whatever the machine d
 import queue
 import threading
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from stillwatch.base import Clock, SnapshotError, State, require, state_hash, with_prefix, without_prefix
-from stillwatch.epochs.buffer import PAYLOAD_HEADER, EpochBuffer, pack_payload, unpack_payload
-from stillwatch.learn import ComponentExemplar, ComponentExemplars, MemoryBoundedMixture, StreamGreedy, StudentMixture
-from stillwatch.settings import Config, MixtureConfig
+from stillwatch.base import (
+    Clock,
+    Commit,
+    Restorable,
+    SnapshotError,
+    State,
+    prepare_parts,
+    prepare_record,
+    record_bytes,
+    record_state,
+    saved,
+    state_hash,
+    state_of_parts,
+)
+from stillwatch.epochs.buffer import EpochBuffer, pack_payload, unpack_payload
+from stillwatch.epochs.models import Form, Models
+from stillwatch.epochs.registry import (
+    FRAME_EXEMPLARS,
+    LEARNERS,
+    EpochSamples,
+    LearnerRow,
+    ShownExemplars,
+    ShownModel,
+    make_learners,
+    payload_bytes,
+    teach,
+)
+from stillwatch.epochs.report import EpochReport, NearestExemplar, Told, model_report
+from stillwatch.settings import MAX_EPOCH_FRAMES, Config
 
-MAX_EPOCH_FRAMES = 128  # bounds the thumbnails that wait for the learner
-SCENE_PATIENCE = 8  # epochs between two messages about one scene's examples
-SHORT_SCENE_EPOCHS = 4  # scenes and exemplars have one sample a frame: learn early from the little there is
-
-
-class Models(NamedTuple):
-    """The models that score frames now: immutable snapshots of one finished epoch."""
-
-    patches: StudentMixture
-    scenes: StudentMixture | None
-    epoch: int
-    activated_frame: int  # accepted frames seen when they became active
-
-
-@dataclass(frozen=True, slots=True)
-class EpochReport:
-    """What one epoch did, for summaries. `seconds` (CPU) is of this machine; all else is the same in a replay."""
-
-    models: Models
-    learner_hash: str
-    t_ns: int  # stream time of the last frame learnt
-    seconds: dict[str, float]
-    n_patches: int
-    n_frames: int
-    patches: dict[str, Any]
-    scenes: dict[str, Any]
-    changed_exemplars: list[tuple[int, float, int, int, bytes]]  # id, share, sequence, t_ns, JPEG
-    removed_exemplars: list[int]
-    changed_scenes: list[ComponentExemplar]
+NO_FRAME = -1  # no epoch waits for its activation
 
 
-def _mixture(
-    config: MixtureConfig, n_dims: int, covariance: Literal["diagonal", "full"], seed: int
-) -> MemoryBoundedMixture:
-    return MemoryBoundedMixture(
-        n_dims,
-        covariance=covariance,
-        memory=config.memory,
-        horizon=config.horizon,
-        concentration=config.concentration,
-        prior_scale=config.prior_scale,
-        max_components=config.max_components,
-        max_iterations=config.max_iterations,
-        seed=seed,
-    )
+@dataclass
+class Schedule(Restorable):
+    """Where the epochs are: all counts are of accepted frames."""
+
+    n_offered: int = saved(0, low=0)  # seen
+    n_skipped: int = saved(0, low=0)  # that came while both buffers were taken
+    epoch: int = saved(0, low=0)  # epochs handed to the worker
+    activation_frame: int = saved(NO_FRAME, low=NO_FRAME)  # n_offered at which the pending epoch becomes active
+    last_t_ns: int = saved(0)  # stream time of the last frame offered
+    learnt_t_ns: int = saved(0)  # of the last one of the epoch handed to the worker
+    share: float = saved(1.0, low=0.0, high=1.0)  # of a frame's valid patches that may be learnt
+
+    def state(self) -> State:
+        return record_state(self)
+
+    def prepare(self, state: State) -> Commit:
+        return prepare_record(self, state, "schedule")
+
+    def memory_bytes(self) -> dict[str, int]:
+        return {"schedule": record_bytes(self)}
 
 
-class Learners:
-    """The three learners, their two epoch buffers, and the worker thread.
+class ActiveModels(Restorable):
+    """The models in use, or none yet, as a part of the saved state."""
+
+    def __init__(self, table: tuple[LearnerRow, ...], learners: dict[str, Any]):
+        shown = [row for row in table if isinstance(row.shown, ShownModel)]
+        self._forms = {row.name: Form(learners[row.name].covariance, learners[row.name].n_dims) for row in shown}
+        self._required = tuple(row.name for row in shown if row.is_required)
+        self._learners = learners
+        self.models: Models | None = None
+
+    def renew(self, *, epoch: int, frame: int) -> bool:
+        """Take the learners' newest models; return whether there are those that nothing is scored without."""
+        found = {name: self._learners[name].predictive() for name in self._forms}
+        if any(found[name] is None for name in self._required):
+            return False
+        known = {name: model for name, model in found.items() if model is not None}
+        self.models = Models(known, epoch=epoch, activated_frame=frame)
+        return True
+
+    def state(self) -> State:
+        return {} if self.models is None else self.models.state()
+
+    def prepare(self, state: State) -> Commit:
+        models = Models.from_state(state, self._forms, self._required)
+
+        def commit() -> None:
+            self.models = models
+
+        return commit
+
+    def memory_bytes(self) -> dict[str, int]:
+        return {}  # counted with the learners that made them
+
+
+class Learners(Restorable):
+    """The learners of the table, their two epoch buffers, and the worker thread.
 
     Parameters
     ----------
@@ -74,51 +111,39 @@ class Learners:
     n_patch_dims : int
         Width of the rows given to `offer`, position included.
     n_frame_dims : int
+    table : tuple of LearnerRow
     """
 
-    def __init__(self, config: Config, clock: Clock, *, n_patch_dims: int, n_frame_dims: int):
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        *,
+        n_patch_dims: int,
+        n_frame_dims: int,
+        table: tuple[LearnerRow, ...] = LEARNERS,
+    ):
         self._config = config.learning
         self._clock = clock
-        seed = config.agent.seed
-        self.patches = _mixture(config.patches, n_patch_dims, "diagonal", seed)
-        self.scenes = _mixture(config.scenes, n_frame_dims, "full", seed + 1)
-        payload_bytes = config.exemplars.thumbnail_bytes + PAYLOAD_HEADER.size
-        self.exemplars = StreamGreedy(
-            n_frame_dims,
-            k=config.exemplars.k,
-            block=config.exemplars.block,
-            validation=config.exemplars.validation,
-            minimum_gain=config.exemplars.minimum_gain,
-            payload_bytes=payload_bytes,
-            seed=seed + 2,
-        )
-        self.scene_exemplars = ComponentExemplars(
-            n_frame_dims, max_components=config.scenes.max_components, payload_bytes=payload_bytes
-        )
-        self._seed = seed
+        self._seed = config.agent.seed
+        self._table = table
+        self._learners = make_learners(config, n_patch_dims=n_patch_dims, n_frame_dims=n_frame_dims, table=table)
         room = {
-            "patch_capacity": config.patches.memory // 2,
+            "patch_capacity": config.patches.epoch_size,
             "frame_capacity": MAX_EPOCH_FRAMES,
             "n_patch_dims": n_patch_dims,
             "n_frame_dims": n_frame_dims,
-            "payload_bytes": payload_bytes,
+            "payload_bytes": payload_bytes(config),
         }
         self._filling = EpochBuffer(**room)
         self._learning = EpochBuffer(**room)
-        self.share = config.learning.patch_share
-        self.models: Models | None = None
-        self.n_offered = 0  # accepted frames seen
-        self.n_skipped = 0  # accepted frames that came while both buffers were taken
-        self.epoch = 0
-        self._activation_frame = -1  # n_offered at which the pending epoch becomes active; -1: none pending
-        self._shown_ids = np.zeros(0, np.int64)  # exemplars of the active epoch, as others may name them
-        self._shown_rows = np.zeros((0, n_frame_dims), np.float32)
-        self._announced_exemplars: set[int] = set()
-        self._announced_scenes: dict[int, tuple[int, int]] = {}  # component: epoch and most typical row when told
+        self._schedule = Schedule(share=config.learning.patch_share)
+        self._active = ActiveModels(table, self._learners)
+        self._nearest = NearestExemplar(n_frame_dims)
+        self._told = Told(table)
         self._jobs: queue.Queue = queue.Queue(maxsize=1)
         self._learnt = (0, 0)  # patches and frames of the last epoch learnt
-        self._learnt_t_ns = self._last_t_ns = 0
-        self._seconds = {"patches": 0.0, "scenes": 0.0, "exemplars": 0.0}
+        self._seconds = {row.name: 0.0 for row in table}
         self._done = threading.Event()
         self._done.set()
         self._failure: BaseException | None = None
@@ -127,25 +152,57 @@ class Learners:
 
     # -- pipeline thread -------------------------------------------------------------------------------------
 
+    @property
+    def models(self) -> Models | None:
+        """The models that score frames now; None before the first."""
+        return self._active.models
+
+    @property
+    def epoch(self) -> int:
+        """Epochs handed to the worker so far."""
+        return self._schedule.epoch
+
+    @property
+    def share(self) -> float:
+        """Share of a frame's valid patches that may be learnt, in (0, 1]."""
+        return self._schedule.share
+
+    @share.setter
+    def share(self, share: float) -> None:
+        self._schedule.share = share
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a learner by its name in the table; between epochs only (`wait`)."""
+        return self._learners[name]
+
     def activate(self) -> EpochReport | None:
         """Make the pending model active if its frame has come; waits for the worker where it is late."""
-        if self._activation_frame < 0 or self.n_offered < self._activation_frame:
+        schedule = self._schedule
+        if schedule.activation_frame == NO_FRAME or schedule.n_offered < schedule.activation_frame:
             return None
         self.wait()
-        self._activation_frame = -1
-        patches = self.patches.predictive()
-        if patches is None:  # too few samples for any model: they stay in the learner's own buffer
-            return None
-        self.models = Models(patches, self.scenes.predictive(), self.epoch, self.n_offered)
-        self._shown_ids = np.array(self.exemplars.exemplar_ids_, np.int64)
-        self._shown_rows = np.array(self.exemplars.exemplars_, np.float32)
+        schedule.activation_frame = NO_FRAME
+        if not self._active.renew(epoch=schedule.epoch, frame=schedule.n_offered):
+            return None  # too few samples for any model: they stay in the learner's own buffer
+        exemplars = self._learners[FRAME_EXEMPLARS]
+        self._nearest.take(exemplars.exemplar_ids_, exemplars.exemplars_)
         return self._report()
 
     def nearest_exemplar(self, frame: np.ndarray) -> int:
         """Return the id of the exemplar of the active epoch nearest to a frame descriptor; -1 before the first."""
-        if not len(self._shown_ids):
-            return -1
-        return int(self._shown_ids[np.argmin(((self._shown_rows - frame) ** 2).sum(axis=1))])
+        return self._nearest.of(frame)
+
+    def exemplar_pictures(self) -> dict[int, bytes]:
+        """Return the thumbnails of all exemplars held now, by id, after a running epoch; b"" where one has none."""
+        self.wait()
+        return {
+            row.shown.first_id + int(i): unpack_payload(payload)[2]
+            for row in self._table
+            if isinstance(row.shown, ShownExemplars)
+            for i, payload in zip(
+                self._learners[row.name].exemplar_ids_, self._learners[row.name].payloads(), strict=True
+            )
+        }
 
     def offer(self, sequence: int, t_ns: int, rows: np.ndarray, valid: np.ndarray, frame: np.ndarray, jpeg: bytes):
         """Sample one accepted frame's patches for the epoch, and hand a finished epoch to the worker.
@@ -159,15 +216,16 @@ class Learners:
         jpeg : bytes
             Thumbnail of the frame; may be empty.
         """
-        index = self.n_offered
-        self.n_offered += 1
-        self._last_t_ns = t_ns
+        schedule = self._schedule
+        index = schedule.n_offered
+        schedule.n_offered += 1
+        schedule.last_t_ns = t_ns
         if self._filling.full:
-            self.n_skipped += 1
+            schedule.n_skipped += 1
         else:
             chosen = self._sample(index, np.flatnonzero(valid))
             self._filling.add(rows[chosen], frame, pack_payload(sequence, t_ns, jpeg))
-        if self._activation_frame < 0 and self._epoch_is_over():
+        if self.is_idle and self._epoch_is_over():
             self._submit()
 
     def end_epoch(self) -> int:
@@ -176,7 +234,7 @@ class Learners:
         Zero where nothing was collected, or while another epoch is being learnt.
         """
         n_patches = self._filling.n_patches
-        if self._activation_frame >= 0 or n_patches == 0:
+        if not self.is_idle or n_patches == 0:
             return 0
         self._submit()
         return n_patches
@@ -184,16 +242,16 @@ class Learners:
     @property
     def is_idle(self) -> bool:
         """Whether no epoch is being learnt or waits for its activation frame."""
-        return self._activation_frame < 0
+        return self._schedule.activation_frame == NO_FRAME
 
     def finish(self) -> EpochReport | None:
         """End of the stream: make the epoch that was being learnt active, if there is one.
 
         Samples that wait for a full epoch stay where they are: a restart goes on with them.
         """
-        if self._activation_frame < 0:
+        if self.is_idle:
             return None
-        self._activation_frame = self.n_offered
+        self._schedule.activation_frame = self._schedule.n_offered
         return self.activate()
 
     def wait(self) -> None:
@@ -210,7 +268,7 @@ class Learners:
 
     def _sample(self, index: int, candidates: np.ndarray) -> np.ndarray:
         """Choose this frame's patches: the configured share, less where the buffer would fill too early."""
-        most = max(len(self._filling.patches) // self._config.epoch_frames, 1)
+        most = max(self._filling.patch_capacity // self._config.epoch_frames, 1)
         n_chosen = min(int(np.ceil(self.share * len(candidates))), most, len(candidates))
         rng = np.random.default_rng([self._seed, index])  # of the frame alone, so that a restart needs no rng state
         return np.sort(rng.choice(candidates, n_chosen, replace=False, shuffle=False))
@@ -220,27 +278,30 @@ class Learners:
         return self._filling.full or self._filling.n_frames >= min(growing, self._config.epoch_frames)
 
     def _submit(self) -> None:
+        schedule = self._schedule
         self._filling, self._learning = self._learning, self._filling
-        self._activation_frame = self.n_offered + self._config.activation_delay_frames
-        self._learnt_t_ns = self._last_t_ns
+        schedule.activation_frame = schedule.n_offered + self._config.activation_delay_frames
+        schedule.learnt_t_ns = schedule.last_t_ns
         self._done.clear()
-        self._jobs.put(self.epoch)
-        self.epoch += 1
+        self._jobs.put(schedule.epoch)
+        schedule.epoch += 1
 
     def _report(self) -> EpochReport:
-        changed, removed = self._exemplar_changes()
-        assert self.models is not None
+        models = self.models
+        assert models is not None
+        n_patches, n_frames = self._learnt
         return EpochReport(
-            self.models,
-            self.learner_hash(),
-            self._learnt_t_ns,
-            dict(self._seconds),
-            *self._learnt,
-            dict(self.patches.report_),
-            dict(self.scenes.report_),
-            changed,
-            removed,
-            self._scene_changes(),
+            models=models,
+            learner_hash=self.learner_hash(),
+            t_ns=self._schedule.learnt_t_ns,
+            n_patches=n_patches,
+            n_frames=n_frames,
+            learnt=[
+                model_report(row, row.shown, self._learners[row.name], models, self._seconds[row.name])
+                for row in self._table
+                if isinstance(row.shown, ShownModel) and row.name in models
+            ],
+            exemplars=self._told.news(self._learners, self.epoch),
         )
 
     def report_all(self) -> EpochReport | None:
@@ -248,36 +309,8 @@ class Learners:
         self.wait()
         if self.models is None:
             return None
-        self._announced_exemplars = set()
-        self._announced_scenes = {}
+        self._told.forget()
         return self._report()
-
-    def _exemplar_changes(self) -> tuple[list[tuple[int, float, int, int, bytes]], list[int]]:
-        held = [int(i) for i in self.exemplars.exemplar_ids_]
-        shares = self.exemplars.exemplar_weights_
-        changed = [
-            (exemplar_id, float(share), *unpack_payload(payload))
-            for exemplar_id, share, payload in zip(held, shares, self.exemplars.payloads(), strict=True)
-            if exemplar_id not in self._announced_exemplars
-        ]
-        removed = sorted(self._announced_exemplars.difference(held))
-        self._announced_exemplars = set(held)
-        return changed, removed
-
-    def _scene_changes(self) -> list[ComponentExemplar]:
-        """Return the examples of scenes that are new, or have a better typical one than was told some epochs ago."""
-        table = self.scene_exemplars.table()
-        told: dict[int, tuple[int, int]] = {}
-        changed = set()
-        for typical in (exemplar for exemplar in table if exemplar.kind == "most_typical"):
-            component, row = typical.component_id, typical.row_number
-            epoch, known = self._announced_scenes.get(component, (-SCENE_PATIENCE, -1))
-            if row != known and self.epoch - epoch >= SCENE_PATIENCE:
-                changed.add(component)
-                epoch, known = self.epoch, row
-            told[component] = epoch, known
-        self._announced_scenes = told
-        return [exemplar for exemplar in table if exemplar.component_id in changed]
 
     # -- worker thread ---------------------------------------------------------------------------------------
 
@@ -291,108 +324,47 @@ class Learners:
                 self._done.set()
 
     def _learn(self, buffer: EpochBuffer, epoch: int) -> None:
-        marks = [self._clock.thread_cpu_s()]
-        self.patches.partial_fit(buffer.patches[: buffer.n_patches])
-        self.patches.flush()
-        marks.append(self._clock.thread_cpu_s())
-        frames = buffer.frames[: buffer.n_frames]
-        self.scenes.partial_fit(frames)
-        if epoch < SHORT_SCENE_EPOCHS:
-            self.scenes.flush()
-        self._show_scenes(frames, buffer.payloads())
-        marks.append(self._clock.thread_cpu_s())
-        self.exemplars.partial_fit(frames, buffer.payloads())
-        if epoch < SHORT_SCENE_EPOCHS:
-            self.exemplars.flush()
-        marks.append(self._clock.thread_cpu_s())
-        self._seconds = dict(zip(self._seconds, np.diff(marks).tolist(), strict=True))
+        samples = EpochSamples(buffer.rows(), buffer.descriptors(), buffer.payloads())
+        for row in self._table:
+            began = self._clock.thread_cpu_s()
+            teach(row, self._learners, samples, epoch)
+            self._seconds[row.name] = self._clock.thread_cpu_s() - began
         self._learnt = (buffer.n_patches, buffer.n_frames)
         buffer.clear()
-
-    def _show_scenes(self, frames: np.ndarray, payloads: list[bytes]) -> None:
-        """Let the epoch's frames be examples of the scenes they belong to, as the newest scene model sees them."""
-        scenes = self.scenes.predictive()
-        if scenes is None or scenes.n_components == 0:
-            return
-        self.scene_exemplars.rescore(lambda rows: (scenes.predict(rows), scenes.score_samples(rows)))
-        numbers = np.array([unpack_payload(payload)[0] for payload in payloads], np.int64)
-        self.scene_exemplars.offer(frames, scenes.predict(frames), scenes.score_samples(frames), numbers, payloads)
 
     # -- state -----------------------------------------------------------------------------------------------
 
     def learner_hash(self) -> str:
         """Return the hash of what was learnt, after a running epoch: the learners, not the buffers before them."""
         self.wait()
-        return state_hash(self._learner_states())
+        return state_hash(state_of_parts(self._learners))
 
-    def _learner_states(self) -> State:
-        state: State = {}
-        for name, learner in self._learners().items():
-            state.update(with_prefix(name, learner.state()))
-        return state
-
-    def _learners(self) -> dict[str, Any]:
-        return {
-            "patches": self.patches,
-            "scenes": self.scenes,
-            "exemplars": self.exemplars,
-            "scene_exemplars": self.scene_exemplars,
+    def _parts(self) -> dict[str, Any]:
+        return self._learners | {
+            "buffer": self._filling,
+            "schedule": self._schedule,
+            "active": self._active,
+            "nearest": self._nearest,
+            "told": self._told,
         }
 
     def state(self) -> State:
         """Return everything needed to go on from here, after waiting for a running epoch."""
         self.wait()
-        state = self._learner_states()
-        state.update(with_prefix("buffer", self._filling.state()))
-        active = (-1, -1) if self.models is None else (self.models.epoch, self.models.activated_frame)
-        counters = [self.n_offered, self.n_skipped, self.epoch, self._activation_frame, *active]
-        state["counters"] = np.array(counters, np.int64)
-        state["share"] = np.array(self.share)
-        state["shown_ids"], state["shown_rows"] = self._shown_ids.copy(), self._shown_rows.copy()
-        state["announced"] = np.array(sorted(self._announced_exemplars), np.int64)
-        if self.models is not None:
-            state.update(with_prefix("active_patches", self.models.patches.summary))
-            if self.models.scenes is not None:
-                state.update(with_prefix("active_scenes", self.models.scenes.summary))
-        return state
+        return state_of_parts(self._parts())
 
-    def restore(self, state: State) -> None:
-        """Go on from `state`. A state that does not fit raises SnapshotError and leaves the learners fresh."""
+    def prepare(self, state: State) -> Commit:
+        """Validate a saved state after waiting for a running epoch; SnapshotError, and no change, if it does not fit.
+
+        The commit takes over all of it: learners, samples collected, models in use, counts.
+        """
         self.wait()
-        require(state, ("counters", "share", "announced", "shown_ids", "shown_rows"), "learners")
-        counters = state["counters"]
-        if counters.shape != (6,) or len(state["shown_ids"]) != len(state["shown_rows"]):
-            raise SnapshotError("learners: the saved counters or exemplars have another shape")
-        learners = self._learners()
-        before = {name: learner.state() for name, learner in learners.items()}
-        try:
-            for name, learner in learners.items():
-                learner.restore(without_prefix(name, state))
-            self._filling.restore(without_prefix("buffer", state))
-        except SnapshotError:
-            for name, learner in learners.items():
-                learner.restore(before[name])
-            raise
-        self.n_offered, self.n_skipped, self.epoch, self._activation_frame = (int(c) for c in counters[:4])
-        self.share = float(state["share"])
-        self._announced_exemplars = {int(i) for i in state["announced"]}
-        self._shown_ids, self._shown_rows = state["shown_ids"].copy(), state["shown_rows"].copy()
-        self.models = None
-        if counters[4] >= 0:
-            scenes = without_prefix("active_scenes", state)
-            self.models = Models(
-                StudentMixture.from_summary(without_prefix("active_patches", state)),
-                StudentMixture.from_summary(scenes) if scenes else None,
-                int(counters[4]),
-                int(counters[5]),
-            )
+        commit = prepare_parts(self._parts(), state, "learners")
+        if not float(state["schedule.share"]) > 0.0:
+            raise SnapshotError("schedule: share is 0, must be above it")
+        return commit
 
     def memory_bytes(self) -> dict[str, int]:
         """Bytes by learner, and of the two epoch buffers."""
-        return {
-            "patch mixture": self.patches.memory_bytes(),
-            "scene mixture": self.scenes.memory_bytes(),
-            "exemplars": self.exemplars.memory_bytes(),
-            "scene exemplars": self.scene_exemplars.memory_bytes(),
-            "epoch buffers": self._filling.memory_bytes() + self._learning.memory_bytes(),
-        }
+        taken = {row.title: self._learners[row.name].memory_bytes() for row in self._table}
+        return taken | {"epoch buffers": self._filling.memory_bytes() + self._learning.memory_bytes()}

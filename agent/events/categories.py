@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stillwatch.base import Commit, Restorable, State, prepare_record, record_bytes, record_state, saved, saved_array
-from stillwatch.epochs import Models
+from stillwatch.epochs import PATCHES, Models
 from stillwatch.events.rules import (
     ALWAYS,
     BIRTH_EPOCHS,
@@ -68,7 +68,7 @@ class CategoryLife(Restorable):
             followed.event_models = followed.n_models
         followed.in_event = in_event
         happened: list[tuple[EventKind, int]] = []
-        ids = models.patches.ids
+        ids = models[PATCHES].ids
         if models.epoch != followed.epoch:
             happened += self._model_changed(t_ns, ids, models.epoch)
         rows = self._rows_of(ids)

@@ -25,7 +25,7 @@ from stillwatch.base import (
     with_prefix,
     without_prefix,
 )
-from stillwatch.epochs import Models
+from stillwatch.epochs import PATCHES, SCENES, Models
 from stillwatch.features import Features
 from stillwatch.novelty.baselines import ComponentBaseline, PlaceBaseline
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
@@ -76,7 +76,7 @@ class Score:
     patch_map : ndarray of shape (rows, columns), float32
         Deviations above the usual of each patch; 0 where masked.
     labels : ndarray of shape (n_patches,), int64
-        Place (0 = largest) of each patch's likeliest component in `models.patches.ids`; -1 where masked.
+        Place (0 = largest) of each patch's likeliest component in the ids of the active patch mixture; -1 where masked.
     learning : bool
         No model yet, or too few frames scored: no alert may be raised.
     progress : float
@@ -239,9 +239,9 @@ class Novelty(Restorable):
             patch_map = deviations.reshape(features.grid_shape)
             return Score(0.0, 1.0, float("nan"), patch_map, labels, True, self.progress, [], -1)
         if models.epoch != self._counts.epoch:
-            self._baseline.model_changed(models.patches)
+            self._baseline.model_changed(models[PATCHES])
             self._counts.epoch = models.epoch
-        models.patches.score_and_label(self.augment(frame, features), self._density[:n], labels)
+        models[PATCHES].score_and_label(self.augment(frame, features), self._density[:n], labels)
         self._baseline.standardise(-self._density[:n], labels, features.valid, deviations)
         labels[~features.valid] = -1
         frame_surprise = self._frame_surprise(features, models)
@@ -268,9 +268,9 @@ class Novelty(Restorable):
 
     def _frame_surprise(self, features: Features, models: Models) -> float:
         """Return the surprise of the frame descriptor, nats; NaN before there is a scene mixture."""
-        if models.scenes is None:
+        if SCENES not in models:
             return float("nan")
-        return -float(models.scenes.score_samples(features.frame[None])[0])
+        return -float(models[SCENES].score_samples(features.frame[None])[0])
 
     def _frame_value(self, deviations: np.ndarray, t_ns: int) -> float:
         """Return the frame's score: the mean of its most deviating neighbourhoods, against what frames usually have.
@@ -289,9 +289,9 @@ class Novelty(Restorable):
 
     def _nearest(self, regions: list[Region], labels: np.ndarray, models: Models) -> int:
         """Return the id of the component that the strongest region's peak is nearest to; -1 where none is."""
-        if not regions or not models.patches.n_components:
+        if not regions or not models[PATCHES].n_components:
             return -1
-        return int(models.patches.ids[labels[regions[0].peak]])
+        return int(models[PATCHES].ids[labels[regions[0].peak]])
 
     def settle(self, *, in_event: bool) -> None:
         """Let the frame scored last teach what is usual here; events teach neither baselines nor calibration."""

@@ -190,16 +190,12 @@ class Pipeline:
     def publish_all(self) -> int:
         """Publish models and exemplars again, for a ground station that asks; return how many messages."""
         report = self.learners.report_all()
-        if report is None:
-            return 0
-        self._publish_epoch(report)
-        return 1 + (report.models.scenes is not None) + len(report.changed_exemplars) + len(report.changed_scenes)
+        return 0 if report is None else self._publish_epoch(report)
 
     def label(self, which: str, component: int, name: str) -> None:
         """Give a component a name that people use; an empty one takes it away. It changes no model."""
-        known = self.learners.models
-        snapshot = None if known is None else known.patches if which == "patches" else known.scenes
-        if snapshot is None or component not in snapshot.ids:
+        models = self.learners.models
+        if models is None or which not in models or component not in models[which].ids:
             raise UsageError(f"{which} has no component {component}")
         key = f"{which}/{component}"
         self.labels.pop(key, None)
@@ -213,13 +209,13 @@ class Pipeline:
         """How far the start-up has come: 0 at the first frame, 1 once frames are scored."""
         return self.novelty.progress
 
-    def _publish_epoch(self, report: EpochReport) -> None:
+    def _publish_epoch(self, report: EpochReport) -> int:
+        """Tell what an epoch did; return in how many messages."""
         self.model_hash = report.learner_hash
-        self._sink.send(self.summaries.model("patches", self.learners.patches, report, self.labels))
-        if report.models.scenes is not None:
-            self._sink.send(self.summaries.model("scenes", self.learners.scenes, report, self.labels))
-        for exemplar in self.summaries.exemplars(report, self.labels):
-            self._sink.send(exemplar)
+        messages = self.summaries.epoch(report, self.labels)
+        for message in messages:
+            self._sink.send(message)
+        return len(messages)
 
     # -- state -----------------------------------------------------------------------------------------------
 

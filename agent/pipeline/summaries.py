@@ -9,16 +9,12 @@ from typing import Any
 import numpy as np
 
 from stillwatch.base import Clock, Frame, Nav, scrub
-from stillwatch.epochs import EpochReport, unpack_payload
+from stillwatch.epochs import EpochExemplar, EpochModel, EpochReport
 from stillwatch.events import EventRecord
 from stillwatch.gate import Verdict
-from stillwatch.learn import EXAMPLE_KINDS, MemoryBoundedMixture
 from stillwatch.novelty import Score as NoveltyScore
 from stillwatch.pipeline.model_message import model_fields
 from stillwatch.transport.wire import messages as m
-
-SCENE_IDS = 1 << 32  # ids of scenes' examples begin here: component times three, plus the kind
-MAX_COMPONENTS_SENT = {"patches": 200, "scenes": 60}
 
 
 class Summaries:
@@ -89,52 +85,45 @@ class Summaries:
             thumbnail=thumbnail,
         )
 
-    def model(self, which: str, mixture: MemoryBoundedMixture, report: EpochReport, labels: dict[str, str]) -> m.Model:
-        """The mixture of a finished epoch, its largest components first; `labels` are by "which/component"."""
-        learnt = report.patches if which == "patches" else report.scenes
-        snapshot = report.models.patches if which == "patches" else report.models.scenes
-        assert snapshot is not None
-        n_seen = max(mixture.n_seen_, 1)
+    def epoch(self, report: EpochReport, labels: dict[str, str]) -> list[m.Message]:
+        """What an epoch did: its models, then the exemplars that are new; `labels` are by "which/component"."""
+        models = [self._model(learnt, report, labels) for learnt in report.learnt]
+        return [*models, *(self._exemplar(exemplar, labels) for exemplar in report.exemplars)]
+
+    def _model(self, learnt: EpochModel, report: EpochReport, labels: dict[str, str]) -> m.Model:
+        """The mixture of a finished epoch, its largest components first."""
         return m.Model(
             **self._head(m.Model, None, report.t_ns),
-            which=which,
+            which=learnt.name,
             model_epoch=report.models.epoch,
             activated_frame=report.models.activated_frame,
-            n_components=snapshot.n_components,
-            **model_fields(snapshot, MAX_COMPONENTS_SENT[which]),
-            horizon=mixture.horizon,
-            free_energy=m.finite_or_none(mixture.free_energy_ / n_seen),
-            labels={key.split("/")[1]: name for key, name in labels.items() if key.startswith(f"{which}/")},
-            splits=learnt.get("splits_kept", 0),
-            merges=learnt.get("merges_kept", 0),
-            clumps=learnt.get("clumps", 0),
-            singlets=learnt.get("singlets", 0),
-            seconds=report.seconds[which],
-            born=np.array([who for who, _ in learnt.get("births", [])], np.int64),
-            died=np.array([who for who, _ in learnt.get("deaths", [])], np.int64),
+            n_components=learnt.mixture.n_components,
+            **model_fields(learnt.mixture, learnt.most_sent),
+            horizon=learnt.horizon,
+            free_energy=m.finite_or_none(learnt.free_energy),
+            labels={key.split("/")[1]: name for key, name in labels.items() if key.startswith(f"{learnt.name}/")},
+            splits=learnt.splits,
+            merges=learnt.merges,
+            clumps=learnt.clumps,
+            singlets=learnt.singlets,
+            seconds=learnt.seconds,
+            born=np.array(learnt.born, np.int64),
+            died=np.array(learnt.died, np.int64),
         )
 
-    def exemplars(self, report: EpochReport, labels: dict[str, str]) -> list[m.Exemplar]:
-        """Exemplars that were chosen since the last epoch, and examples of scenes that have become better ones."""
-        removed = np.asarray(report.removed_exemplars, np.int64)
-        made = [
-            self._exemplar(exemplar_id, sequence, t_ns, jpeg, share=share, removed=removed)
-            for exemplar_id, share, sequence, t_ns, jpeg in report.changed_exemplars
-        ]
-        for example in report.changed_scenes:
-            sequence, t_ns, jpeg = unpack_payload(example.payload)
-            number = SCENE_IDS + example.component_id * len(EXAMPLE_KINDS) + EXAMPLE_KINDS.index(example.kind)
-            label = labels.get(f"scenes/{example.component_id}", "")
-            made.append(
-                self._exemplar(
-                    number, sequence, t_ns, jpeg, role=example.kind, component=example.component_id, label=label
-                )
-            )
-        return made
-
-    def _exemplar(self, exemplar_id: int, sequence: int, t_ns: int, jpeg: bytes, **fields: Any) -> m.Exemplar:
-        head = self._head(m.Exemplar, None, t_ns)
-        return m.Exemplar(**head, id=exemplar_id, exemplar_frame=sequence, exemplar_t_ns=t_ns, thumbnail=jpeg, **fields)
+    def _exemplar(self, exemplar: EpochExemplar, labels: dict[str, str]) -> m.Exemplar:
+        return m.Exemplar(
+            **self._head(m.Exemplar, None, exemplar.t_ns),
+            id=exemplar.id,
+            exemplar_frame=exemplar.sequence,
+            exemplar_t_ns=exemplar.t_ns,
+            share=exemplar.share,
+            component=exemplar.component,
+            role=exemplar.role,
+            label=labels.get(f"{exemplar.of}/{exemplar.component}", ""),
+            removed=None if exemplar.removed is None else np.array(exemplar.removed, np.int64),
+            thumbnail=exemplar.jpeg,
+        )
 
     def gate_changes(self, frame: Frame, verdict: Verdict) -> list[m.GateChange]:
         """Lasting faults that began or ended with this frame, and a global change accepted as the new normal."""

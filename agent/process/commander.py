@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from stillwatch.base import UsageError
-from stillwatch.epochs import unpack_payload
 from stillwatch.outlet import CommandBox
 from stillwatch.pipeline import JOURNALLED, Pipeline, apply
 from stillwatch.transport.live import Command
@@ -71,12 +70,9 @@ class Commander:
 
     def _exemplar(self, exemplar_id: int) -> bytes:
         """Return the best picture we keep of an exemplar: as stored, before any link made it smaller."""
-        learner = self._pipeline.learners.exemplars
-        self._pipeline.learners.wait()
-        held = [int(i) for i in learner.exemplar_ids_]
+        held = self._pipeline.learners.exemplar_pictures()
         if exemplar_id not in held:
-            raise UsageError(f"exemplar {exemplar_id} is not held; held are {held}")
-        _, _, jpeg = unpack_payload(learner.payloads()[held.index(exemplar_id)])
-        if not jpeg:
+            raise UsageError(f"exemplar {exemplar_id} is not held; held are {list(held)}")
+        if not held[exemplar_id]:
             raise UsageError(f"exemplar {exemplar_id} has no picture")
-        return jpeg
+        return held[exemplar_id]

@@ -5,6 +5,7 @@ Imports: base.
 """
 
 from stillwatch.settings.config import (
+    MAX_EPOCH_FRAMES,
     Config,
     EventsConfig,
     FeaturesConfig,
@@ -16,6 +17,7 @@ from stillwatch.settings.config import (
 from stillwatch.settings.reader import Problem, config_hash, config_toml, load_config
 
 __all__ = [
+    "MAX_EPOCH_FRAMES",
     "Config",
     "EventsConfig",
     "FeaturesConfig",

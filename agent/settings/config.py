@@ -14,6 +14,7 @@ Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Positive = Annotated[float, Meta(gt=0.0)]
 NonNegative = Annotated[float, Meta(ge=0.0)]
 Polygon = list[tuple[Fraction, Fraction]]
+MAX_EPOCH_FRAMES = 128  # bounds the thumbnails that wait for the learners
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -107,13 +108,18 @@ class MixtureConfig(_Section, frozen=True):
     max_components: Annotated[int, Meta(ge=1, le=1000)] = 80
     max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 30
 
+    @property
+    def epoch_size(self) -> int:
+        """Samples of one epoch: the other half of the memory is left to the clumps."""
+        return self.memory // 2
+
 
 class LearningConfig(_Section, frozen=True):
     """How samples reach the learners, and when a new model becomes active (counted in accepted frames)."""
 
     patch_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.25
     first_epoch_frames: Annotated[int, Meta(ge=2, le=1000)] = 8
-    epoch_frames: Annotated[int, Meta(ge=2, le=128)] = 32  # longest epoch, in accepted frames
+    epoch_frames: Annotated[int, Meta(ge=2, le=MAX_EPOCH_FRAMES)] = 32  # longest epoch, in accepted frames
     activation_delay_frames: Annotated[int, Meta(ge=1, le=1000)] = 8
 
 

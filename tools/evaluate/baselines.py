@@ -197,7 +197,7 @@ def make_baseline(name: str, config: Config, n_row_dims: int) -> Baseline:
         return HalfSpaceTrees()
     if name == "k_centre":
         return KCentre()
-    per_frame = max(config.patches.memory // 2 // config.learning.epoch_frames, 1)
+    per_frame = max(config.patches.epoch_size // config.learning.epoch_frames, 1)
     return ReservoirNeighbours(n_row_dims, config.patches.memory, per_frame)
 
 

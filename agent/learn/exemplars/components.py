@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from stillwatch.base import SnapshotError, State, with_prefix, without_prefix
+from stillwatch.base import Commit, Restorable, SnapshotError, State, with_prefix, without_prefix
 from stillwatch.learn.exemplars.payloads import Payloads, PayloadStore, check_payloads
 
 Kind = Literal["most_typical", "least_typical", "newest"]
@@ -27,7 +27,7 @@ class ComponentExemplar(NamedTuple):
     payload: bytes
 
 
-class ComponentExemplars:
+class ComponentExemplars(Restorable):
     """Three rows a component, with payloads: where its density is highest, where lowest, and the last one.
 
     A row is judged when it is offered, by the model of that time; `rescore` judges the rows held by a new model, and
@@ -180,9 +180,12 @@ class ComponentExemplars:
         }
         return own | with_prefix("payloads", self._payloads.state(len(self._numbers)))
 
-    def restore(self, state: State) -> None:
-        """Take over a state of the same sizes. Raises SnapshotError, and changes nothing, if it is not one."""
+    def prepare(self, state: State) -> Commit:
+        """Validate a state of the same sizes; the commit takes it over. Raises SnapshotError if it is not one."""
         own = self.state()
+        extra = sorted(set(state) - set(own))
+        if extra:
+            raise SnapshotError(f"component exemplars: {', '.join(extra)} too many")
         for name, array in own.items():
             given = state.get(name)
             if given is None or given.dtype != array.dtype:
@@ -196,6 +199,9 @@ class ComponentExemplars:
         used = state["ids"][state["ids"] != FREE]
         if len(np.unique(used)) != len(used) or (len(used) and used.min() < 0):
             raise SnapshotError("component exemplars: a component id appears twice or is negative")
+        return lambda: self._take_over(state)
+
+    def _take_over(self, state: State) -> None:
         self._ids[:], self._rows[:] = state["ids"], state["rows"]
         self._numbers[:], self._typicality[:] = state["numbers"], state["typicality"]
         self._payloads.restore(without_prefix("payloads", state))

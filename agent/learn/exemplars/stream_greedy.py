@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from stillwatch.base import NotFittedError, SnapshotError, State, with_prefix, without_prefix
+from stillwatch.base import Commit, NotFittedError, Restorable, SnapshotError, State, with_prefix, without_prefix
 from stillwatch.learn.exemplars.active_set import EntropyObjective, VarianceObjective
 from stillwatch.learn.exemplars.clustering import ClusteringObjective
 from stillwatch.learn.exemplars.payloads import Payloads, PayloadStore, check_payloads
@@ -29,7 +29,7 @@ class Candidates(NamedTuple):
     places: np.ndarray
 
 
-class StreamGreedy:
+class StreamGreedy(Restorable):
     """Keep the k rows of a stream that represent it best (Gomes and Krause 2010, algorithm 1).
 
     Every block of rows is offered to W, a uniform sample of the stream, and to the set A of exemplars. The first
@@ -388,9 +388,12 @@ class StreamGreedy:
         state |= with_prefix("validation", self._validation_payloads.state(n_again))
         return state | with_prefix("waiting", self._buffer_payloads.state(waiting))
 
-    def restore(self, state: State) -> None:
-        """Take over a state of the same settings. Raises SnapshotError, and changes nothing, if it is not one."""
+    def prepare(self, state: State) -> Commit:
+        """Validate a state of the same settings; the commit takes it over. Raises SnapshotError if it is not one."""
         held, waiting = self._check_state(state)
+        return lambda: self._take_over(state, held, waiting)
+
+    def _take_over(self, state: State, held: int, waiting: int) -> None:
         self._allocate()
         for name in self._COUNTERS:
             setattr(self, name, int(state[name.strip("_")]))
@@ -432,6 +435,9 @@ class StreamGreedy:
             raise SnapshotError("exemplars: the objective's values cannot be")
         stores = {"payloads": (self._payloads, held), "waiting": (self._buffer_payloads, waiting)}
         stores["validation"] = (self._validation_payloads, n if self._objective.has_second_look else 0)
+        known = set(wanted) | {f"{name}.{array}" for name in stores for array in ("payload", "payload_lengths")}
+        if set(state) - known - {"identity"}:
+            raise SnapshotError(f"exemplars: {', '.join(sorted(set(state) - known - {'identity'}))} too many")
         for name, (store, count) in stores.items():
             if not store.fits(without_prefix(name, state), count):
                 raise SnapshotError(f"exemplars: {name} do not fit {count} slots of {self.payload_bytes} bytes")

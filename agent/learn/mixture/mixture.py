@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from stillwatch.base import NotFittedError, SnapshotError
+from stillwatch.base import Commit, NotFittedError, Restorable, SnapshotError, State
 from stillwatch.learn.mixture.build import BuildReport, ModelBuilder
 from stillwatch.learn.mixture.compress import Compressor, CompressReport
 from stillwatch.learn.mixture.families import clump_cost, make_family
@@ -26,7 +26,7 @@ STATE_NAMES = (
 )  # fmt: skip
 
 
-class MemoryBoundedMixture:
+class MemoryBoundedMixture(Restorable):
     """Incremental Dirichlet process mixture of Gaussians in a fixed amount of memory.
 
     Parameters
@@ -391,9 +391,12 @@ class MemoryBoundedMixture:
             "free_energy": np.array(self.free_energy_),
         }
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Become the learner that `state` was taken from; SnapshotError, and no change, where it does not fit."""
+    def prepare(self, state: State) -> Commit:
+        """Validate a state; the commit becomes the learner that it was taken from. SnapshotError where none fits."""
         self._check_state(state)
+        return lambda: self._take_over(state)
+
+    def _take_over(self, state: State) -> None:
         builder, items = self._builder, self._items
         self._n_pending = len(state["pending"])
         self._pending[: self._n_pending] = state["pending"]
@@ -424,11 +427,11 @@ class MemoryBoundedMixture:
             self._old_born = self.components["born_epoch"]
 
     def _check_state(self, state: dict[str, np.ndarray]) -> None:
-        missing = [name for name in STATE_NAMES if name not in state]
-        if missing:
-            raise SnapshotError(f"mixture state: {', '.join(missing)} missing")
-        if int(state["version"]) != VERSION:
-            raise SnapshotError(f"mixture state: version {int(state['version'])}, this program reads {VERSION}")
+        wrong = sorted(set(STATE_NAMES).symmetric_difference(state))
+        if wrong:
+            raise SnapshotError(f"mixture state: {', '.join(wrong)} missing or too many")
+        if not np.array_equal(state["version"], VERSION):
+            raise SnapshotError(f"mixture state: version {state['version']}, this program reads {VERSION}")
         if not np.array_equal(state["config"], self._config()):
             raise SnapshotError("mixture state: it belongs to other settings than this learner's")
         n, c, k = len(state["x"]), len(state["second"]), len(state["component_count"])
@@ -441,6 +444,7 @@ class MemoryBoundedMixture:
             "counts": (n,),
             "second": (c, family.n_second),
             "codes": (c, family.n_codes),
+            "component_count": (k,),
             "component_mean": (k, d),
             "shift": (fitted,),
             "scale": (fitted,),

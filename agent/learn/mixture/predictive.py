@@ -72,25 +72,33 @@ class StudentMixture:
         Raises
         ------
         SnapshotError
-            Where an array is missing, of the wrong shape, or not finite.
+            Where an array is missing, of the wrong shape, not finite, or has values that no density has.
         """
         kind = arrays.get("kind")
-        if kind is None or int(kind) not in (0, 1):
+        if kind is None or np.shape(kind) != () or int(kind) not in (0, 1):
             raise SnapshotError(f"mixture summary: kind is {kind}, not 0 (diagonal) or 1 (full)")
         spread = ("variance", "covariance")[int(kind)]
         names = ("id", "count", "mean", spread, "prior", "shift", "scale", "concentration")
         missing = [name for name in names if name not in arrays]
         if missing:
             raise SnapshotError(f"mixture summary: {', '.join(missing)} missing")
-        k, d = np.shape(arrays["id"])[0], np.shape(arrays["shift"])[0]
+        k, d = np.size(arrays["id"]), np.size(arrays["shift"])
         n_spread = d if int(kind) == 0 else d * (d + 1) // 2
-        shapes = {"count": (k,), "mean": (k, d), spread: (k, n_spread), "prior": (3,), "scale": (d,)}
+        shapes = {"id": (k,), "count": (k,), "mean": (k, d), spread: (k, n_spread), "prior": (3,)}
+        shapes |= {"shift": (d,), "scale": (d,), "concentration": ()}
         for name, shape in shapes.items():
             if np.shape(arrays[name]) != shape:
                 raise SnapshotError(f"mixture summary: {name} has shape {np.shape(arrays[name])}, not {shape}")
         for name in names:
             if not np.isfinite(arrays[name]).all():
                 raise SnapshotError(f"mixture summary: {name} is not finite")
+        if np.asarray(arrays["id"]).dtype.kind not in "iu":
+            raise SnapshotError(f"mixture summary: id is {np.asarray(arrays['id']).dtype}, must be of whole numbers")
+        if np.less(arrays["count"], 0.0).any():
+            raise SnapshotError("mixture summary: a count is below 0")
+        for name in ("prior", "scale", "concentration"):
+            if not np.greater(arrays[name], 0.0).all():
+                raise SnapshotError(f"mixture summary: {name} is not above 0")
         return cls(arrays)
 
     @staticmethod

@@ -83,7 +83,7 @@ def test_a_restart_at_any_frame_goes_on_with_the_same_bits(make, cut):
     feed(second, cut, 45)
     assert second.learner_hash() == whole.learner_hash()
     rows = sample(99)[0]
-    assert np.array_equal(second.models.patches.score_samples(rows), whole.models.patches.score_samples(rows))
+    assert np.array_equal(second.models["patches"].score_samples(rows), whole.models["patches"].score_samples(rows))
 
 
 def test_the_seed_decides_which_patches_are_learnt(make):
@@ -102,7 +102,7 @@ def test_masked_patches_are_never_learnt(make):
     for i in range(10):
         learners.offer(i, i, rows, valid, frame, b"")
     learners.activate()
-    assert np.abs(learners.patches.clumps["mean"]).max() < 100.0
+    assert np.abs(learners["patches"].clumps["mean"]).max() < 100.0
 
 
 def test_a_state_that_does_not_fit_changes_nothing(make):
@@ -139,11 +139,13 @@ def test_an_exemplar_is_announced_once_and_its_end_too(make):
     for i in range(45):
         report = learners.activate()
         if report is not None:
-            ids = [entry[0] for entry in report.changed_exemplars]
-            assert not known.intersection(ids)
-            assert set(report.removed_exemplars) <= known
-            known = known.difference(report.removed_exemplars).union(ids)
-            assert known == {int(k) for k in learners.exemplars.exemplar_ids_}
+            news = [exemplar for exemplar in report.exemplars if exemplar.role == "frame"]
+            ids = {exemplar.id for exemplar in news}
+            removed = {gone for exemplar in news for gone in exemplar.removed}
+            assert not known & ids
+            assert removed <= known
+            known = known - removed | ids
+            assert known == {int(k) for k in learners["exemplars"].exemplar_ids_} == set(learners.exemplar_pictures())
         rows, valid, frame = sample(i)
         learners.offer(i, i, rows, valid, frame, b"jpeg%d" % i)
     assert known

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from stillwatch.epochs.models import Models
 from stillwatch.events.categories import CategoryLife
 from stillwatch.events.rules import LASTING_EPOCHS, SETTLED_EPOCHS
 from stillwatch.settings.config import EventsConfig
@@ -25,7 +26,7 @@ class Story:
             if self.frame % every == 0:
                 self.epoch += 1
             labels = np.concatenate([np.full(9, int(np.flatnonzero(self.ids == i)[0])) for i in seen])
-            models = SimpleNamespace(patches=SimpleNamespace(ids=self.ids), epoch=self.epoch)
+            models = Models({"patches": SimpleNamespace(ids=self.ids)}, epoch=self.epoch, activated_frame=0)
             t_ns = (self.frame + 1) * 1_000_000_000 // RATE
             told = self.life.update(t_ns, SimpleNamespace(labels=labels), models, in_event)
             self.happened += [(kind, component, round(self.frame / RATE, 1)) for kind, component in told]

@@ -1,13 +1,12 @@
 """Novelty as a stage: honest start-up, scores before learning, one width of rows, the same bits after a restart."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from msgspec import structs
 
 from stillwatch.base.errors import SnapshotError
 from stillwatch.base.frame import Frame
+from stillwatch.epochs.models import Models
 from stillwatch.features.extractor import Features
 from stillwatch.novelty.rules import CALIBRATION_FRAMES, CONTEXT_DIMS
 from stillwatch.novelty.score import Novelty, neighbourhood_means
@@ -28,13 +27,7 @@ class Normal:
         label[:] = 0
 
 
-class Models(NamedTuple):
-    patches: Normal
-    scenes: None
-    epoch: int
-
-
-MODELS = Models(Normal(), None, 1)
+MODELS = Models({"patches": Normal()}, epoch=1, activated_frame=0)
 
 
 class Stage:

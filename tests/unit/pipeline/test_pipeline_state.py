@@ -56,7 +56,9 @@ def test_a_restored_pipeline_goes_on_with_the_same_bits(make):
     assert (second.frames, second.accepted, second.alerts) == (whole.frames, whole.accepted, whole.alerts)
 
 
-@pytest.mark.parametrize("missing", ["pipeline.counts", "learners.counters", "learners.shown_ids", "gate.", "novelty."])
+@pytest.mark.parametrize(
+    "missing", ["pipeline.counts", "learners.schedule.", "learners.nearest.ids", "gate.", "novelty."]
+)
 def test_a_state_without_a_part_is_refused_and_changes_nothing(make, missing):
     pipeline, other = make(), make()
     for frame in frames(30):
@@ -79,7 +81,7 @@ def test_labels_and_position_survive_a_restart(make):
     first, second = make(), make()
     for frame in frames(40):
         first.step(frame)
-    component = int(first.learners.models.patches.ids[0])
+    component = int(first.learners.models["patches"].ids[0])
     first.label("patches", component, "sand = soft")
     first.nav = Nav(latitude=1.5, depth_m=30.0)
     second.restore(first.state())

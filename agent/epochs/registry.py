@@ -1,0 +1,213 @@
+"""The table of learners: which ones run, what each learns from, and how what it learnt is shown.
+
+Read by agent/epochs/schedule.py, which runs them, and agent/epochs/report.py, which tells what they learnt. A learner
+is added by a row at the end: nothing else asks for learners by name, but those who score with PATCHES and SCENES.
+"""
+
+import enum
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from stillwatch.epochs.buffer import PAYLOAD_HEADER, unpack_payload
+from stillwatch.learn import EXAMPLE_KINDS, ComponentExemplars, MemoryBoundedMixture, StreamGreedy
+from stillwatch.settings import Config, MixtureConfig
+
+PATCHES, SCENES = "patches", "scenes"  # the mixtures that score patches, and whole views
+FRAME_EXEMPLARS = "exemplars"  # the frames that an alert may be compared with
+EVERY_EPOCH = math.inf
+SHORT_EPOCHS = 4  # learners of frames have one sample a frame: at first they learn early from the little there is
+
+
+class Samples(enum.Enum):
+    """What a learner learns from."""
+
+    PATCH_ROWS = "patch rows"  # a sample of each frame's rows, as they are scored
+    FRAMES = "frame descriptors"
+    FRAMES_WITH_PICTURES = "frame descriptors with thumbnails"
+    EXAMPLES = "frame descriptors with thumbnails, and what another learner's newest model says of them"
+
+
+@dataclass(frozen=True, slots=True)
+class ShownModel:
+    """Shown as a Model message of the learner's name; its snapshot is one of `Models`, and can score."""
+
+    most_sent: int  # largest components that go into a message
+
+
+@dataclass(frozen=True, slots=True)
+class ShownExemplars:
+    """Shown as Exemplar messages, each once; ids begin at `first_id`, so that no two learners share one."""
+
+    role: str
+    first_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShownExamples:
+    """Shown as Exemplar messages that say which component of the mixture `of` they are examples of."""
+
+    of: str
+    first_id: int
+    patience: int  # epochs between two messages about one component's examples
+
+    def id_of(self, component: int, kind: str) -> int:
+        """Return the id of a component's example of one kind: none is ever used for another."""
+        return self.first_id + component * len(EXAMPLE_KINDS) + EXAMPLE_KINDS.index(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Widths of what learners are given, and the seed of one learner."""
+
+    n_patch_dims: int
+    n_frame_dims: int
+    payload_bytes: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerRow:
+    """One learner. `title` names it where memory is listed; `section` is what of the config `make` is given."""
+
+    name: str
+    title: str
+    learns_from: Samples
+    section: str
+    make: Callable[[Any, Sizes], Any]
+    shown: ShownModel | ShownExemplars | ShownExamples
+    flushed: float = EVERY_EPOCH  # epochs, from the first, after which it learns what waits in its own buffer
+    is_required: bool = False  # no model becomes active before this one's first
+
+
+@dataclass(frozen=True, slots=True)
+class EpochSamples:
+    """One epoch as the learners are given it. rows : (n, n_patch_dims), frames : (m, n_frame_dims), float32."""
+
+    rows: np.ndarray
+    frames: np.ndarray
+    payloads: list[bytes]
+
+
+def teach(row: LearnerRow, learners: Mapping[str, Any], samples: EpochSamples, epoch: int) -> None:
+    """Let one learner of `learners` learn an epoch; those before it in the table have learnt it already."""
+    learner = learners[row.name]
+    match row.learns_from:
+        case Samples.PATCH_ROWS:
+            learner.partial_fit(samples.rows)
+        case Samples.FRAMES:
+            learner.partial_fit(samples.frames)
+        case Samples.FRAMES_WITH_PICTURES:
+            learner.partial_fit(samples.frames, samples.payloads)
+        case Samples.EXAMPLES:
+            assert isinstance(row.shown, ShownExamples)
+            _offer_examples(learner, learners[row.shown.of], samples)
+            return
+    if epoch < row.flushed:
+        learner.flush()
+
+
+def _offer_examples(examples: ComponentExemplars, learner: MemoryBoundedMixture, samples: EpochSamples) -> None:
+    """Let the epoch's frames be examples of the components they belong to, as the newest model sees them."""
+    model = learner.predictive()
+    if model is None or model.n_components == 0:
+        return
+    examples.rescore(lambda rows: (model.predict(rows), model.score_samples(rows)))
+    numbers = np.array([unpack_payload(payload)[0] for payload in samples.payloads], np.int64)
+    frames = samples.frames
+    examples.offer(frames, model.predict(frames), model.score_samples(frames), numbers, samples.payloads)
+
+
+# -- how each is made from its section of the config -----------------------------------------------------------
+
+
+def _mixture(
+    settings: MixtureConfig, n_dims: int, covariance: Literal["diagonal", "full"], seed: int
+) -> MemoryBoundedMixture:
+    return MemoryBoundedMixture(
+        n_dims,
+        covariance=covariance,
+        memory=settings.memory,
+        epoch_size=settings.epoch_size,
+        horizon=settings.horizon,
+        concentration=settings.concentration,
+        prior_scale=settings.prior_scale,
+        max_components=settings.max_components,
+        max_iterations=settings.max_iterations,
+        seed=seed,
+    )
+
+
+def _exemplars(settings: Any, sizes: Sizes) -> StreamGreedy:
+    return StreamGreedy(
+        sizes.n_frame_dims,
+        k=settings.k,
+        block=settings.block,
+        validation=settings.validation,
+        minimum_gain=settings.minimum_gain,
+        payload_bytes=sizes.payload_bytes,
+        seed=sizes.seed,
+    )
+
+
+# Taught in this order. The place seeds a learner (agent.seed and the place): a row once here keeps its place.
+LEARNERS = (
+    LearnerRow(
+        PATCHES,
+        "patch mixture",
+        Samples.PATCH_ROWS,
+        "patches",
+        lambda settings, sizes: _mixture(settings, sizes.n_patch_dims, "diagonal", sizes.seed),
+        ShownModel(most_sent=200),
+        is_required=True,
+    ),
+    LearnerRow(
+        SCENES,
+        "scene mixture",
+        Samples.FRAMES,
+        "scenes",
+        lambda settings, sizes: _mixture(settings, sizes.n_frame_dims, "full", sizes.seed),
+        ShownModel(most_sent=60),
+        flushed=SHORT_EPOCHS,
+    ),
+    LearnerRow(
+        FRAME_EXEMPLARS,
+        "exemplars",
+        Samples.FRAMES_WITH_PICTURES,
+        "exemplars",
+        _exemplars,
+        ShownExemplars(role="frame"),
+        flushed=SHORT_EPOCHS,
+    ),
+    LearnerRow(
+        "scene_exemplars",
+        "scene exemplars",
+        Samples.EXAMPLES,
+        "scenes",
+        lambda settings, sizes: ComponentExemplars(
+            sizes.n_frame_dims, max_components=settings.max_components, payload_bytes=sizes.payload_bytes
+        ),
+        ShownExamples(of=SCENES, first_id=1 << 32, patience=8),
+    ),
+)
+
+
+def payload_bytes(config: Config) -> int:
+    """Return the room for one frame's payload: a thumbnail, and where it came from."""
+    return config.exemplars.thumbnail_bytes + PAYLOAD_HEADER.size
+
+
+def make_learners(
+    config: Config, *, n_patch_dims: int, n_frame_dims: int, table: tuple[LearnerRow, ...] = LEARNERS
+) -> dict[str, Any]:
+    """Return the table's learners by name, each made from its section of the config."""
+    return {
+        row.name: row.make(
+            getattr(config, row.section),
+            Sizes(n_patch_dims, n_frame_dims, payload_bytes(config), config.agent.seed + place),
+        )
+        for place, row in enumerate(table)
+    }

@@ -1,0 +1,199 @@
+"""What an epoch did, told once: its models with their figures, the exemplars that are new, those that are gone.
+
+Made by agent/epochs/schedule.py when models become active; the pipeline turns it into messages. It decides nothing that
+is learnt: what was told before is all it remembers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, check_arrays
+from stillwatch.epochs.buffer import unpack_payload
+from stillwatch.epochs.models import Models
+from stillwatch.epochs.registry import LearnerRow, ShownExamples, ShownExemplars, ShownModel
+from stillwatch.learn import MemoryBoundedMixture, StudentMixture
+
+
+@dataclass(frozen=True, slots=True)
+class EpochModel:
+    """One mixture of the active models, and what its last epoch did. `seconds` (CPU) is of this machine alone."""
+
+    name: str
+    mixture: StudentMixture
+    most_sent: int
+    horizon: int
+    free_energy: float  # nats a sample; NaN before the first
+    splits: int
+    merges: int
+    clumps: int
+    singlets: int
+    born: list[int]
+    died: list[int]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EpochExemplar:
+    """An exemplar that was chosen, or an example of a component that became a better one.
+
+    id : unique over all learners. role : "frame", or of an example its kind. sequence, t_ns, jpeg : of its frame.
+    share : of what was learnt that it stands for. of, component : the mixture and the component that it is an example
+    of; "" and -1 where it is none.
+    """
+
+    id: int
+    role: str
+    sequence: int
+    t_ns: int
+    jpeg: bytes
+    share: float = 0.0
+    removed: tuple[int, ...] | None = None  # ids that its learner holds no more; None of an example
+    of: str = ""
+    component: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class EpochReport:
+    """What one epoch did, in the order of the table of learners. All but seconds is the same in a replay."""
+
+    models: Models
+    learner_hash: str
+    t_ns: int  # stream time of the last frame learnt
+    n_patches: int
+    n_frames: int
+    learnt: list[EpochModel]
+    exemplars: list[EpochExemplar] = field(default_factory=list)
+
+
+def model_report(
+    row: LearnerRow, shown: ShownModel, learner: MemoryBoundedMixture, models: Models, seconds: float
+) -> EpochModel:
+    """Return what a mixture's last epoch did."""
+    done = learner.report_
+    return EpochModel(
+        name=row.name,
+        mixture=models[row.name],
+        most_sent=shown.most_sent,
+        horizon=learner.horizon,
+        free_energy=learner.free_energy_ / max(learner.n_seen_, 1),
+        splits=done.get("splits_kept", 0),
+        merges=done.get("merges_kept", 0),
+        clumps=done.get("clumps", 0),
+        singlets=done.get("singlets", 0),
+        born=[who for who, _ in done.get("births", [])],
+        died=[who for who, _ in done.get("deaths", [])],
+        seconds=seconds,
+    )
+
+
+class Told(Restorable):
+    """What was told of exemplars before. A restart tells examples of components again: stations may have come since."""
+
+    def __init__(self, table: tuple[LearnerRow, ...]):
+        self._table = table
+        self._exemplars: dict[str, set[int]] = {
+            row.name: set() for row in table if isinstance(row.shown, ShownExemplars)
+        }
+        self._examples: dict[str, dict[int, tuple[int, int]]] = {}  # component: epoch and most typical row when told
+
+    def forget(self) -> None:
+        """Tell everything again."""
+        self._exemplars = {name: set() for name in self._exemplars}
+        self._examples = {}
+
+    def news(self, learners: Mapping[str, Any], epoch: int) -> list[EpochExemplar]:
+        """Return the exemplars that were not told yet, and take them for told."""
+        found: list[EpochExemplar] = []
+        for row in self._table:
+            match row.shown:
+                case ShownExemplars():
+                    found += self._new_exemplars(row.name, row.shown, learners[row.name])
+                case ShownExamples():
+                    found += self._better_examples(row.name, row.shown, learners[row.name], epoch)
+        return found
+
+    def _new_exemplars(self, name: str, shown: ShownExemplars, learner: Any) -> list[EpochExemplar]:
+        held = [int(i) for i in learner.exemplar_ids_]
+        told = self._exemplars[name]
+        removed = tuple(shown.first_id + i for i in sorted(told.difference(held)))
+        self._exemplars[name] = set(held)
+        return [
+            EpochExemplar(shown.first_id + i, shown.role, *unpack_payload(payload), float(share), removed)
+            for i, share, payload in zip(held, learner.exemplar_weights_, learner.payloads(), strict=True)
+            if i not in told
+        ]
+
+    def _better_examples(self, name: str, shown: ShownExamples, learner: Any, epoch: int) -> list[EpochExemplar]:
+        """Return the examples of components that are new, or have a better typical one than was told some time ago."""
+        table = learner.table()
+        before, told = self._examples.get(name, {}), {}
+        changed = set()
+        for typical in (example for example in table if example.kind == "most_typical"):
+            component, row = typical.component_id, typical.row_number
+            since, known = before.get(component, (-shown.patience, -1))
+            if row != known and epoch - since >= shown.patience:
+                changed.add(component)
+                since, known = epoch, row
+            told[component] = since, known
+        self._examples[name] = told
+        return [
+            EpochExemplar(
+                shown.id_of(example.component_id, example.kind),
+                example.kind,
+                *unpack_payload(example.payload),
+                of=shown.of,
+                component=example.component_id,
+            )
+            for example in table
+            if example.component_id in changed
+        ]
+
+    def state(self) -> State:
+        return {name: np.array(sorted(told), np.int64) for name, told in self._exemplars.items()}
+
+    def prepare(self, state: State) -> Commit:
+        check_arrays(state, {name: Array(np.int64, (None,), low=0) for name in self._exemplars}, "told exemplars")
+        told = {name: set(state[name].tolist()) for name in self._exemplars}
+
+        def commit() -> None:
+            self._exemplars, self._examples = told, {}
+
+        return commit
+
+    def memory_bytes(self) -> dict[str, int]:
+        return {}
+
+
+class NearestExemplar(Restorable):
+    """The exemplars of the active epoch, as alerts may name them: ids and rows of shape (n, n_dims), float32."""
+
+    def __init__(self, n_dims: int):
+        self._ids = np.zeros(0, np.int64)
+        self._rows = np.zeros((0, n_dims), np.float32)
+
+    def take(self, ids: np.ndarray, rows: np.ndarray) -> None:
+        self._ids, self._rows = np.array(ids, np.int64), np.array(rows, np.float32)
+
+    def of(self, frame: np.ndarray) -> int:
+        """Return the id of the exemplar nearest to a frame descriptor; -1 before the first."""
+        if not len(self._ids):
+            return -1
+        return int(self._ids[np.argmin(((self._rows - frame) ** 2).sum(axis=1))])
+
+    def state(self) -> State:
+        return {"ids": self._ids.copy(), "rows": self._rows.copy()}
+
+    def prepare(self, state: State) -> Commit:
+        n_dims = self._rows.shape[1]
+        wanted = {"ids": Array(np.int64, (None,), low=0), "rows": Array(np.float32, (None, n_dims))}
+        check_arrays(state, wanted, "shown exemplars")
+        ids, rows = state["ids"], state["rows"]
+        if len(ids) != len(rows):
+            raise SnapshotError(f"shown exemplars: {len(ids)} ids do not fit {len(rows)} rows")
+        return lambda: self.take(ids, rows)
+
+    def memory_bytes(self) -> dict[str, int]:
+        return {}
