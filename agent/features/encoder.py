@@ -12,7 +12,7 @@ import struct
 
 import numpy as np
 
-from stillwatch.base import SnapshotError, state_hash
+from stillwatch.base import Array, SnapshotError, State, check_arrays, state_hash
 
 MAGIC = b"SWENC\r\n\x1a"  # a text-mode copy breaks it, as PNG's does
 VERSION = 1
@@ -123,7 +123,7 @@ class Encoder:
     settings: dict[str, object]
     kind: str  # of both, for people: "pca+random"
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> State:
         return {
             "patch_basis": self.patch.basis,
             "patch_offset": self.patch.offset,
@@ -137,14 +137,12 @@ class Encoder:
         return state_hash(self.state())
 
 
-def encoder_from_state(state: dict[str, np.ndarray], settings: dict[str, object], kind: str, where: str) -> Encoder:
-    """Return the encoder of these four arrays; SnapshotError where one is absent, misshapen or not finite."""
-    for name in ("patch_basis", "patch_offset", "frame_basis", "frame_offset"):
-        array = state.get(name)
-        if array is None or array.dtype != np.float32 or array.ndim != (2 if name.endswith("basis") else 1):
-            raise SnapshotError(f"{where}: {name} is absent or has the wrong dtype or dimensions")
-        if not np.isfinite(array).all():
-            raise SnapshotError(f"{where}: {name} has values that are not finite")
+def encoder_from_state(state: State, settings: dict[str, object], kind: str, where: str) -> Encoder:
+    """Return the encoder of these four arrays; SnapshotError where one is absent, misshapen,
+    not finite or one too many."""
+    vector, matrix = Array(np.float32, (None,)), Array(np.float32, (None, None))
+    wanted = {"patch_basis": matrix, "patch_offset": vector, "frame_basis": matrix, "frame_offset": vector}
+    check_arrays(state, wanted, where)
     for part in ("patch", "frame"):
         if state[f"{part}_basis"].shape[1] != state[f"{part}_offset"].shape[0]:
             raise SnapshotError(f"{where}: {part}_basis and {part}_offset have different widths")

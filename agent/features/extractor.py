@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stillwatch.base import Frame, SnapshotError
+from stillwatch.base import Array, Commit, Frame, Restorable, SnapshotError, State, check_arrays
 from stillwatch.features.dense_sift import DenseSift
 from stillwatch.features.encoder import (
     Encoder,
@@ -67,7 +67,7 @@ class Features:
     brightness_axis: np.ndarray | None = None
 
 
-class FeatureExtractor:
+class FeatureExtractor(Restorable):
     """Describes frames up to the box of the config, in memory allocated here.
 
     The encoder comes from the file of the config, or both its projections are random and it is ready at once, or it
@@ -205,33 +205,42 @@ class FeatureExtractor:
             "colour_constancy": settings.colour_constancy,
         }
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> State:
         """Return the frozen encoder, or the warm-up samples so far."""
         return self._encoder.state() if self._encoder else self._warmup.state()
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Continue from `state()` of an extractor with the same config; SnapshotError, and no change, otherwise."""
+    def prepare(self, state: State) -> Commit:
+        """Validate the state of an extractor of the same config and return its commit; SnapshotError otherwise."""
         if "patch_basis" not in state:
             if self._first_encoder() is not None:
                 raise SnapshotError("features: saved state has no encoder, the config's does not warm up")
-            self._warmup.restore(state)
-            self._encoder = None
-            return
+            take_samples = self._warmup.prepare(state)
+
+            def commit() -> None:
+                take_samples()
+                self._encoder = None
+
+            return commit
         encoder = encoder_from_state(state, self.settings(), self._kinds(), "features")
         self._check_shapes(encoder, "features")
         if self._config.encoder.file and self._encoder and encoder.hash != self._encoder.hash:
             raise SnapshotError(f"features: saved encoder {encoder.hash} is not the file's, {self._encoder.hash}")
-        self._encoder = encoder
 
-    def memory_bytes(self) -> int:
+        def take_encoder() -> None:
+            self._encoder = encoder
+
+        return take_encoder
+
+    def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays of this stage at the largest frame, the most they can be."""
-        return self._bytes
+        return {"features": self._bytes}
 
     def _count_bytes(self) -> int:
         own = self._patches.nbytes + self._frame.nbytes + self._valid.nbytes + self._centres.nbytes
         encoders = 4 * ((self.n_raw_dims + 1) * self.n_patch_dims + (self.n_raw_frame_dims + 1) * self.n_frame_dims)
-        parts = (self._sift, self._fill, self._frame_descriptor, self._warmup)
-        return own + encoders + sum(part.memory_bytes() for part in parts)
+        parts = (self._sift, self._fill, self._frame_descriptor)
+        warmup = sum(self._warmup.memory_bytes().values())
+        return own + encoders + warmup + sum(part.memory_bytes() for part in parts)
 
     def _first_encoder(self) -> Encoder | None:
         settings = self._config.encoder
@@ -284,7 +293,7 @@ class FeatureExtractor:
         )
 
 
-class WarmUp:
+class WarmUp(Restorable):
     """A fixed buffer of raw descriptors from the first accepted frames, an equal share from each."""
 
     def __init__(self, n_frames: int, n_raw_dims: int, n_raw_frame_dims: int):
@@ -312,20 +321,26 @@ class WarmUp:
     def frames(self) -> np.ndarray:
         return self._frames[: self.count]
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> State:
+        """Return the samples so far, as copies."""
         return {"warmup_patches": self.patches().copy(), "warmup_frames": self.frames().copy()}
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Replace the samples by saved ones; SnapshotError where they do not fit in the buffers."""
-        for name, buffer in (("warmup_patches", self._patches), ("warmup_frames", self._frames)):
-            array = state.get(name)
-            if array is None or array.dtype != np.float32 or array.ndim != 2 or array.shape[1] != buffer.shape[1]:
-                raise SnapshotError(f"features: {name} is absent or has the wrong dtype or shape")
-            if len(array) > len(buffer) or not np.isfinite(array).all():
-                raise SnapshotError(f"features: {name} is too long or has values that are not finite")
-        self._n_patches, self.count = len(state["warmup_patches"]), len(state["warmup_frames"])
-        self._patches[: self._n_patches] = state["warmup_patches"]
-        self._frames[: self.count] = state["warmup_frames"]
+    def prepare(self, state: State) -> Commit:
+        """Validate saved samples and return what takes them over; SnapshotError where they do not fit the buffers."""
+        buffers = {"warmup_patches": self._patches, "warmup_frames": self._frames}
+        wanted = {name: Array(np.float32, (None, buffer.shape[1])) for name, buffer in buffers.items()}
+        check_arrays(state, wanted, "features")
+        for name, buffer in buffers.items():
+            if len(state[name]) > len(buffer):
+                raise SnapshotError(f"features: {name} has {len(state[name])} rows, must be at most {len(buffer)}")
+        patches, frames = state["warmup_patches"].copy(), state["warmup_frames"].copy()
 
-    def memory_bytes(self) -> int:
-        return self._patches.nbytes + self._frames.nbytes
+        def commit() -> None:
+            self._n_patches, self.count = len(patches), len(frames)
+            self._patches[: len(patches)], self._frames[: len(frames)] = patches, frames
+
+        return commit
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of both buffers."""
+        return {"encoder warm-up": self._patches.nbytes + self._frames.nbytes}

@@ -4,11 +4,28 @@ Called by agent/pipeline/pipeline.py with every frame, in order. Depends on the 
 never on a clock, so that a replay refuses the same frames.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from stillwatch.base import Frame, FrameFlag, SnapshotError, SourceState
+from stillwatch.base import (
+    Commit,
+    Frame,
+    FrameFlag,
+    Restorable,
+    SourceState,
+    Stage,
+    State,
+    prepare_parts,
+    prepare_record,
+    record_bytes,
+    record_state,
+    saved,
+    saved_array,
+    state_of_parts,
+    with_prefix,
+    without_prefix,
+)
 from stillwatch.gate.global_change import NS, GlobalChange
 from stillwatch.gate.measures import THUMB_HEIGHT, THUMB_WIDTH, Measures, measure
 from stillwatch.settings import GateConfig
@@ -62,38 +79,91 @@ class Verdict:
     events: tuple[GateEvent, ...] = ()
 
 
-class _Life:
+@dataclass
+class _Lasting:
+    """active: the fault is an event. present_ns, absent_ns: for so long without a break. frames: refused for it."""
+
+    active: bool = saved(False)
+    present_ns: int = saved(0, low=0)
+    absent_ns: int = saved(0, low=0)
+    frames: int = saved(0, low=0)
+
+
+class _Life(Restorable):
     """Hysteresis of one reason: begins when it lasted `begin_ns`, ends when it was absent for `end_ns`."""
 
     def __init__(self, kind: str, begin_ns: int, end_ns: int):
         self.kind, self.begin_ns, self.end_ns = kind, begin_ns, end_ns
-        self.numbers = np.zeros(4, np.int64)  # active, present for, absent for (ns), frames
+        self._now = _Lasting()
 
     def update(self, present: bool, step_ns: int, frame: Frame) -> GateEvent | None:
-        active, present_ns, absent_ns, frames = (int(value) for value in self.numbers)
-        frames += present
-        event = None
+        now = self._now
+        now.frames += present
         if present:
-            present_ns, absent_ns = present_ns + (step_ns if present_ns or frames > 1 else 0), 0
+            now.present_ns += step_ns if now.present_ns or now.frames > 1 else 0
+            now.absent_ns = 0
         else:
-            absent_ns += step_ns
-            present_ns = present_ns if active else 0
-        if not active and present and present_ns >= self.begin_ns:
-            active, event = 1, GateEvent(self.kind, "start", frame.t_ns, frame.sequence, frames)
-        elif active and absent_ns >= self.end_ns:
-            event = GateEvent(self.kind, "end", frame.t_ns, frame.sequence, frames)
-            active = present_ns = frames = 0
-        elif not active and not present:
-            frames = 0
-        self.numbers[:] = active, present_ns, absent_ns, frames
-        return event
+            now.absent_ns += step_ns
+            now.present_ns = now.present_ns if now.active else 0
+        if not now.active and present and now.present_ns >= self.begin_ns:
+            now.active = True
+            return GateEvent(self.kind, "start", frame.t_ns, frame.sequence, now.frames)
+        if now.active and now.absent_ns >= self.end_ns:
+            event = GateEvent(self.kind, "end", frame.t_ns, frame.sequence, now.frames)
+            now.active, now.present_ns, now.frames = False, 0, 0
+            return event
+        if not now.active and not present:
+            now.frames = 0
+        return None
 
     @property
     def active(self) -> bool:
-        return bool(self.numbers[0])
+        return self._now.active
+
+    def state(self) -> State:
+        return record_state(self._now)
+
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        return prepare_record(self._now, state, f"gate: {self.kind}")
+
+    def memory_bytes(self) -> dict[str, int]:
+        return {self.kind: record_bytes(self._now)}
 
 
-class Gate:
+@dataclass
+class _Seen:
+    """What the gate knows of the frames so far.
+
+    height, width: of the frames. moving: whether the camera moves, once it is known. picture: the last verdict's
+    state. refused: frames by reason, in the order of REASONS. previous: thumbnail of the frame before, and its stream
+    time (-1 without one) and stream epoch. anchor: thumbnail with which a standstill began, still_since_ns and
+    still_frames: since when, for how many frames; slips: frames in a row that broke it. filled_since_ns: since when a
+    part is decoder grey, -1 while none is. usual_*: running means of accepted frames, and how many these are.
+    """
+
+    height: int = saved(1, low=1)
+    width: int = saved(1, low=1)
+    known: bool = saved(False)
+    moving: bool = saved(False)
+    picture: SourceState = field(default=SourceState.LIVE)
+    refused: np.ndarray = saved_array((len(REASONS),), np.int64, low=0)
+    accepted: int = saved(0, low=0)
+    scene_changes: int = saved(0, low=0)
+    previous: np.ndarray = saved_array((THUMB_HEIGHT, THUMB_WIDTH), np.float32, low=0.0, high=255.0)
+    previous_ns: int = saved(-1, low=-1)
+    epoch: int = saved(-1, low=-1)
+    anchor: np.ndarray = saved_array((THUMB_HEIGHT, THUMB_WIDTH), np.float32, low=0.0, high=255.0)
+    still_since_ns: int = saved(-1, low=-1)
+    still_frames: int = saved(0, low=0)
+    slips: int = saved(0, low=0)
+    filled_since_ns: int = saved(-1, low=-1)
+    usual_sharpness: float = saved(0.0, low=0.0)
+    usual_grey_fill: float = saved(0.0, low=0.0, high=1.0)
+    usual_frames: int = saved(0, low=0)
+
+
+class Gate(Restorable):
     """Judge frames one by one; counts refusals by reason.
 
     Parameters
@@ -105,8 +175,7 @@ class Gate:
 
     def __init__(self, config: GateConfig, *, height: int, width: int):
         self._config = config
-        self._shape = (height, width)
-        self._moving: bool | None = None
+        self._seen = _Seen(height=height, width=width)
         self._global = GlobalChange(round(config.scene_change_after_s * NS))
         begins = {
             "damaged": 0,
@@ -118,47 +187,43 @@ class Gate:
         }
         ends = {"damaged": DAMAGE_END_NS}
         self._lives = tuple(_Life(kind, begins[kind], ends.get(kind, SETTLE_NS)) for kind in REASONS)
-        self._counts = np.zeros(len(REASONS) + 2, np.int64)  # refused by reason, accepted, scene changes
-        self._previous = np.zeros((THUMB_HEIGHT, THUMB_WIDTH), np.float32)
-        self._anchor = np.zeros_like(self._previous)  # the picture with which a standstill began
-        self._numbers = np.zeros(6, np.int64)  # previous t_ns, epoch, still since, still frames, grey fill since, slips
-        self._usual = np.zeros(3, np.float64)  # sharpness, grey fill, frames in them
-        self._last_state = 0
         self._begin_again()
 
     def _begin_again(self) -> None:
-        self._numbers[:] = (-1, -1, -1, 0, -1, 0)
-        self._usual[:] = 0.0
+        seen = self._seen
+        seen.previous_ns = seen.epoch = seen.still_since_ns = seen.filled_since_ns = -1
+        seen.still_frames = seen.slips = seen.usual_frames = 0
+        seen.usual_sharpness = seen.usual_grey_fill = 0.0
         self._global.forget()
 
     @property
     def moving(self) -> bool | None:
         """Whether the camera moves; None until known. Set at frames that the data fix."""
-        return self._moving
+        return self._seen.moving if self._seen.known else None
 
     @moving.setter
     def moving(self, value: bool | None) -> None:
-        self._moving = value
+        self._seen.known, self._seen.moving = value is not None, bool(value)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(height, width) of the frames it takes."""
-        return self._shape
+        return self._seen.height, self._seen.width
 
     def reshape(self, height: int, width: int) -> None:
         """Take frames of another size from now on: forgets the pictures seen, keeps counts and events."""
-        self._shape = (height, width)
+        self._seen.height, self._seen.width = height, width
         self._begin_again()
 
     def judge(self, frame: Frame) -> Verdict:
         """Judge the next frame; its arrays are of the shape given to the constructor or `reshape`."""
-        if frame.grey.shape != self._shape:
-            raise ValueError(f"frame of {frame.grey.shape} came to a gate of {self._shape}; call reshape first")
-        if frame.epoch != self._numbers[1]:
+        if frame.grey.shape != self.shape:
+            raise ValueError(f"frame of {frame.grey.shape} came to a gate of {self.shape}; call reshape first")
+        if frame.epoch != self._seen.epoch:
             self._begin_again()
-            self._numbers[1] = frame.epoch
+            self._seen.epoch = frame.epoch
         now = measure(frame.grey, frame.colour)
-        before_ns = int(self._numbers[0])
+        before_ns = self._seen.previous_ns
         step_ns = min(max(frame.t_ns - before_ns, 0), LONGEST_STEP_NS) if before_ns >= 0 else 0
         present = self._present(frame, now)
         reason = next((kind for kind in REASONS[:-1] if kind in present), "")
@@ -166,7 +231,7 @@ class Gate:
         if reason:
             self._global.pass_over(now, frame.t_ns)
         else:
-            held, arrived = self._global.update(now, frame.t_ns, self._moving)
+            held, arrived = self._global.update(now, frame.t_ns, self.moving)
             if held:
                 reason = "global_change"
                 present.add(reason)
@@ -188,111 +253,95 @@ class Gate:
             present.add("obstructed")
         if self._is_still(frame.t_ns, now):
             present.add("frozen")
-        self._previous[: now.thumb.shape[0], : now.thumb.shape[1]] = now.thumb
-        self._numbers[0] = frame.t_ns
+        self._seen.previous[: now.thumb.shape[0], : now.thumb.shape[1]] = now.thumb
+        self._seen.previous_ns = frame.t_ns
         return present
 
     def _is_still(self, t_ns: int, now: Measures) -> bool:
         """Say whether the content has not changed for a second and three frames (field notes 9)."""
         rows, columns = now.thumb.shape
-        before_ns, since_ns, frames, slips = (int(self._numbers[i]) for i in (0, 2, 3, 5))
-        anchor = self._anchor[:rows, :columns]
-        difference = float(np.abs(now.thumb - self._previous[:rows, :columns]).mean()) if before_ns >= 0 else 255.0
+        seen = self._seen
+        anchor = seen.anchor[:rows, :columns]
+        known = seen.previous_ns >= 0
+        difference = float(np.abs(now.thumb - seen.previous[:rows, :columns]).mean()) if known else 255.0
         drift = float(np.abs(now.thumb - anchor).mean())
         limit = self._config.frozen_difference
-        slips = slips + 1 if difference >= limit else 0
+        slips = seen.slips + 1 if difference >= limit else 0
         # The key frames of a frozen camera's stream differ a little, alone. A quiet scene coded with few bits may
         # change as little from frame to frame, but goes on changing: within a second it has left its anchor.
-        if max(difference, drift) >= SLIP_RATIO * limit or slips > 1 or (slips and not frames):
+        if max(difference, drift) >= SLIP_RATIO * limit or slips > 1 or (slips and not seen.still_frames):
             anchor[:] = now.thumb
-            self._numbers[[2, 3, 5]] = -1, 0, 0
+            seen.still_since_ns, seen.still_frames, seen.slips = -1, 0, 0
             return False
-        since_ns = before_ns if frames == 0 else since_ns
-        self._numbers[[2, 3, 5]] = since_ns, frames + 1, slips
-        return frames + 1 >= STILL_FRAMES and t_ns - since_ns >= STILL_NS
+        if seen.still_frames == 0:
+            seen.still_since_ns = seen.previous_ns
+        seen.still_frames, seen.slips = seen.still_frames + 1, slips
+        return seen.still_frames >= STILL_FRAMES and t_ns - seen.still_since_ns >= STILL_NS
 
     def _is_filled(self, t_ns: int, now: Measures) -> bool:
         """Say whether a part of the picture has just turned into decoder grey; what stays is no damage."""
-        if now.grey_fill - self._usual[1] < FILL_JUMP or self._usual[2] == 0:
-            self._numbers[4] = -1
+        seen = self._seen
+        if now.grey_fill - seen.usual_grey_fill < FILL_JUMP or seen.usual_frames == 0:
+            seen.filled_since_ns = -1
             return False
-        if self._numbers[4] < 0:
-            self._numbers[4] = t_ns
-        return t_ns - int(self._numbers[4]) < round(self._config.scene_change_after_s * NS)
+        if seen.filled_since_ns < 0:
+            seen.filled_since_ns = t_ns
+        return t_ns - seen.filled_since_ns < round(self._config.scene_change_after_s * NS)
 
     def _is_blurred(self, now: Measures) -> bool:
         """Say whether a fixed camera lost its focus: the usual scene without its fine structure."""
-        known = self._moving is False and self._usual[2] >= BLUR_AFTER_FRAMES
-        return bool(known and now.sharpness < BLUR_RATIO * self._usual[0])
+        known = self.moving is False and self._seen.usual_frames >= BLUR_AFTER_FRAMES
+        return known and now.sharpness < BLUR_RATIO * self._seen.usual_sharpness
 
     def _learn_usual(self, now: Measures, step_ns: int, arrived: bool) -> None:
-        if arrived:
-            self._usual[2] = 0.0
-        self._usual[2] += 1.0
-        share = max(step_ns / USUAL_NS, 1.0 / self._usual[2])
-        self._usual[0] += share * (now.sharpness - self._usual[0])
-        self._usual[1] += share * (now.grey_fill - self._usual[1])
+        seen = self._seen
+        seen.usual_frames = 1 if arrived else seen.usual_frames + 1
+        share = max(step_ns / USUAL_NS, 1.0 / seen.usual_frames)
+        seen.usual_sharpness += share * (now.sharpness - seen.usual_sharpness)
+        seen.usual_grey_fill += share * (now.grey_fill - seen.usual_grey_fill)
 
     def _verdict(self, frame: Frame, reason: str, present: set[str], step_ns: int, arrived: bool) -> Verdict:
         events = [life.update(life.kind in present, step_ns, frame) for life in self._lives]
-        self._counts[REASONS.index(reason) if reason else len(REASONS)] += 1
-        self._counts[len(REASONS) + 1] += arrived
+        seen = self._seen
+        is_first = not seen.accepted and not seen.refused.any()
+        if reason:
+            seen.refused[REASONS.index(reason)] += 1
+        else:
+            seen.accepted += 1
+        seen.scene_changes += arrived
         active = {life.kind for life in self._lives if life.active}
         state = next((STATES[kind] for kind in STATES if kind in active), SourceState.LIVE)
-        index = list(SourceState).index(state)
-        changed, self._last_state = index != self._last_state and bool(self._counts.sum() > 1), index
+        changed, seen.picture = state is not seen.picture and not is_first, state
         return Verdict(not reason, reason, state, arrived, changed, tuple(event for event in events if event))
 
     def counters(self) -> dict[str, int]:
         """Return accepted frames, frames refused by reason, and scene changes."""
-        counts = {kind: int(self._counts[i]) for i, kind in enumerate(REASONS)}
-        return counts | {"accepted": int(self._counts[-2]), "scene_changes": int(self._counts[-1])}
+        seen = self._seen
+        counts = {kind: int(count) for kind, count in zip(REASONS, seen.refused, strict=True)}
+        return counts | {"accepted": seen.accepted, "scene_changes": seen.scene_changes}
 
-    def memory_bytes(self) -> int:
-        """Return the bytes held; thumbnails do not depend on the frame size."""
-        own = (
-            self._previous.nbytes
-            + self._anchor.nbytes
-            + self._numbers.nbytes
-            + self._usual.nbytes
-            + self._counts.nbytes
-        )
-        return own + self._global.memory_bytes() + sum(life.numbers.nbytes for life in self._lives)
+    def _parts(self) -> dict[str, Stage]:
+        return {life.kind: life for life in self._lives} | {"views": self._global}
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> State:
         """Return everything that later verdicts depend on, as copies."""
-        moving = -1 if self._moving is None else int(self._moving)
-        state: dict[str, np.ndarray] = {
-            "shape": np.array(self._shape, np.int64),
-            "moving": np.array(moving, np.int64),
-            "last_state": np.array(self._last_state, np.int64),
-            "previous": self._previous.copy(),
-            "anchor": self._anchor.copy(),
-            "numbers": self._numbers.copy(),
-            "usual": self._usual.copy(),
-            "counts": self._counts.copy(),
-        }
-        state |= {f"life_{life.kind}": life.numbers.copy() for life in self._lives}
-        return state | {f"global_{name}": value for name, value in self._global.state().items()}
+        state = state_of_parts(self._parts())
+        state.update(with_prefix("seen", record_state(self._seen)))
+        return state
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Take over a saved state; SnapshotError, and nothing changed, where it does not fit."""
-        own = self.state()
-        if set(state) != set(own):
-            raise SnapshotError(f"gate: state has {sorted(set(state) ^ set(own))} missing or too many")
-        for name, value in own.items():
-            given = np.asarray(state[name])
-            if given.shape != value.shape or given.dtype != value.dtype:
-                raise SnapshotError(f"gate: {name} is {given.dtype}{given.shape}, not {value.dtype}{value.shape}")
-            if value.dtype.kind == "f" and not np.isfinite(given).all():
-                raise SnapshotError(f"gate: {name} is not finite")
-        if int(state["moving"]) not in (-1, 0, 1) or not 0 <= int(state["last_state"]) < len(SourceState):
-            raise SnapshotError("gate: moving or last_state is outside its range")
-        self._shape = (int(state["shape"][0]), int(state["shape"][1]))
-        self._moving = (None, False, True)[int(state["moving"]) + 1]
-        self._last_state = int(state["last_state"])
-        self._previous[:], self._anchor[:], self._numbers[:] = state["previous"], state["anchor"], state["numbers"]
-        self._usual[:], self._counts[:] = state["usual"], state["counts"]
-        for life in self._lives:
-            life.numbers[:] = state[f"life_{life.kind}"]
-        self._global.restore({name: state[f"global_{name}"] for name in self._global.state()})
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        parts = {name: array for name, array in state.items() if not name.startswith("seen.")}
+        take_parts = prepare_parts(self._parts(), parts, "gate")
+        take_seen = prepare_record(self._seen, without_prefix("seen", state), "gate: seen")
+
+        def commit() -> None:
+            take_parts()
+            take_seen()
+
+        return commit
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes held; thumbnails do not depend on the frame size."""
+        parts = sum(sum(part.memory_bytes().values()) for part in self._parts().values())
+        return {"gate": record_bytes(self._seen) + parts}

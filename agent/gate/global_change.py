@@ -4,9 +4,12 @@ Called by agent/gate/gate.py. Tells a switch from an auto-exposure's drift by it
 from a new view by its structure. Reads no clock but the frames' own.
 """
 
+from dataclasses import dataclass
+
 import cv2
 import numpy as np
 
+from stillwatch.base import Commit, Restorable, State, prepare_record, record_bytes, record_state, saved, saved_array
 from stillwatch.gate.measures import THUMB_HEIGHT, THUMB_WIDTH, Measures
 
 NS = 1_000_000_000
@@ -23,7 +26,27 @@ LEAST_CHROMA = 4.0
 LONGEST_HOLD = 6  # times the stay: a picture that never calms down is then what is normal here
 
 
-class GlobalChange:
+@dataclass
+class _Views:
+    """The frame before and the last accepted one, and the change that is held back.
+
+    seen, has_normal: whether there is a frame before, an accepted one. previous, normal: their thumbnails.
+    holding: a change is held back. begun_ns, since_ns: when it began, and when the picture last changed in it.
+    """
+
+    seen: bool = saved(False)
+    has_normal: bool = saved(False)
+    holding: bool = saved(False)
+    since_ns: int = saved(0, low=0)
+    begun_ns: int = saved(0, low=0)
+    previous_ns: int = saved(0, low=0)
+    previous: np.ndarray = saved_array((THUMB_HEIGHT, THUMB_WIDTH), np.float32, low=0.0, high=255.0)
+    normal: np.ndarray = saved_array((THUMB_HEIGHT, THUMB_WIDTH), np.float32, low=0.0, high=255.0)
+    previous_chroma: float = saved(0.0, low=0.0, high=255.0)
+    normal_chroma: float = saved(0.0, low=0.0, high=255.0)
+
+
+class GlobalChange(Restorable):
     """Hold back frames after a sudden change of the whole picture until it is undone or has come to stay.
 
     `update` returns (refused, arrived): refused frames belong to a change that is not yet believed; `arrived` is
@@ -32,56 +55,53 @@ class GlobalChange:
 
     def __init__(self, stay_ns: int):
         self._stay_ns = stay_ns
-        self._previous = np.zeros((THUMB_HEIGHT, THUMB_WIDTH), np.float32)
-        self._normal = np.zeros_like(self._previous)  # the last accepted thumbnail
-        self._numbers = np.zeros(6, np.int64)  # seen, has_normal, holding, since_ns, previous_ns, begun_ns
-        self._chroma = np.zeros(2, np.float64)  # of the previous and the last accepted frame
+        self._views = _Views()
 
     def forget(self) -> None:
         """Drop what was seen, for a stream that changed its size or format."""
-        self._numbers[:] = 0
+        views = self._views
+        views.seen = views.has_normal = views.holding = False
+        views.since_ns = views.begun_ns = views.previous_ns = 0
 
     def update(self, now: Measures, t_ns: int, moving: bool | None) -> tuple[bool, bool]:
         """Judge a frame that nothing else is wrong with; call `pass_over` for the others."""
-        seen, has_normal, holding, since_ns, previous_ns, begun_ns = (int(value) for value in self._numbers)
-        sudden = bool(seen) and self._is_sudden(now, t_ns - previous_ns, moving)
-        back = bool(has_normal) and self._is_back(now, moving)
+        views = self._views
+        sudden = views.seen and self._is_sudden(now, t_ns - views.previous_ns, moving)
+        back = views.has_normal and self._is_back(now, moving)
         self._remember(now, t_ns)
-        if sudden and not back and has_normal:
-            begun_ns = begun_ns if holding else t_ns
-            holding, since_ns = 1, t_ns
-        stayed = t_ns - since_ns >= self._stay_ns or t_ns - begun_ns >= LONGEST_HOLD * self._stay_ns
-        arrived = bool(holding) and not back and stayed
-        holding = int(holding and not back and not arrived)
-        self._numbers[2:4] = holding, since_ns
-        self._numbers[5] = begun_ns
-        if not holding:
+        if sudden and not back and views.has_normal:
+            views.begun_ns = views.begun_ns if views.holding else t_ns
+            views.holding, views.since_ns = True, t_ns
+        stayed = t_ns - views.since_ns >= self._stay_ns or t_ns - views.begun_ns >= LONGEST_HOLD * self._stay_ns
+        arrived = views.holding and not back and stayed
+        views.holding = views.holding and not back and not arrived
+        if not views.holding:
             self._accept(now)
-        return bool(holding), arrived
+        return views.holding, arrived
 
     def pass_over(self, now: Measures, t_ns: int) -> None:
         """Take note of a frame refused for another reason: a change only counts as staying while it is seen."""
         self._remember(now, t_ns)
-        self._numbers[3] = t_ns
+        self._views.since_ns = t_ns
 
     def _remember(self, now: Measures, t_ns: int) -> None:
         rows, columns = now.thumb.shape
-        self._previous[:rows, :columns] = now.thumb
-        self._chroma[0] = now.chroma
-        self._numbers[0], self._numbers[4] = 1, t_ns
+        views = self._views
+        views.previous[:rows, :columns] = now.thumb
+        views.previous_chroma, views.seen, views.previous_ns = now.chroma, True, t_ns
 
     def _accept(self, now: Measures) -> None:
         rows, columns = now.thumb.shape
-        self._normal[:rows, :columns] = now.thumb
-        self._chroma[1] = now.chroma
-        self._numbers[1] = 1
+        views = self._views
+        views.normal[:rows, :columns] = now.thumb
+        views.normal_chroma, views.has_normal = now.chroma, True
 
     def _is_sudden(self, now: Measures, step_ns: int, moving: bool | None) -> bool:
         if step_ns > SUDDEN_NS:
             return False
         rows, columns = now.thumb.shape
-        previous = self._previous[:rows, :columns]
-        if self._colour_switched(now.chroma, float(self._chroma[0])):
+        previous = self._views.previous[:rows, :columns]
+        if self._colour_switched(now.chroma, self._views.previous_chroma):
             return moving is False or self._same_structure(now.thumb, previous)
         slow = min(max(step_ns - QUICK_NS, 0) / (SLOW_NS - QUICK_NS), 1.0)
         limit = CELL_CHANGE + slow * (SLOW_CHANGE - CELL_CHANGE)
@@ -94,8 +114,8 @@ class GlobalChange:
 
     def _is_back(self, now: Measures, moving: bool | None) -> bool:
         rows, columns = now.thumb.shape
-        normal = self._normal[:rows, :columns]
-        if self._colour_switched(now.chroma, float(self._chroma[1])):
+        normal = self._views.normal[:rows, :columns]
+        if self._colour_switched(now.chroma, self._views.normal_chroma):
             return False
         if moving is False:
             return float((np.abs(now.thumb - normal) > CELL_CHANGE).mean()) <= BACK_SHARE
@@ -116,18 +136,14 @@ class GlobalChange:
         found = cv2.matchTemplate(np.ascontiguousarray(reference), middle, cv2.TM_CCOEFF_NORMED)
         return float(found.max()) >= SAME_STRUCTURE
 
-    def memory_bytes(self) -> int:
-        return self._previous.nbytes + self._normal.nbytes + self._numbers.nbytes + self._chroma.nbytes
+    def state(self) -> State:
+        """Return what was seen, as copies."""
+        return record_state(self._views)
 
-    def state(self) -> dict[str, np.ndarray]:
-        return {
-            "previous": self._previous.copy(),
-            "normal": self._normal.copy(),
-            "numbers": self._numbers.copy(),
-            "chroma": self._chroma.copy(),
-        }
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        return prepare_record(self._views, state, "gate: global change")
 
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Take over a state that agent/gate/gate.py has checked."""
-        self._previous[:], self._normal[:] = state["previous"], state["normal"]
-        self._numbers[:], self._chroma[:] = state["numbers"], state["chroma"]
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of the two pictures and the numbers."""
+        return {"global change": record_bytes(self._views)}

@@ -5,20 +5,29 @@ live or replayed, the same frames, config, seed and journal give the same bits.
 """
 
 from collections import Counter
-from dataclasses import astuple, dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import Protocol
 
 import numpy as np
 
 from stillwatch.base import (
+    Array,
     Clock,
+    Commit,
     Frame,
     Nav,
+    Restorable,
     SnapshotError,
     SourceState,
+    Stage,
     State,
     UsageError,
-    require,
+    check_arrays,
+    prepare_parts,
+    prepare_record,
+    record_state,
+    saved,
+    state_of_parts,
     with_prefix,
     without_prefix,
 )
@@ -32,9 +41,19 @@ from stillwatch.pipeline.thumbnail import jpeg_thumbnail
 from stillwatch.settings import Config
 from stillwatch.transport.wire import Headers, Message
 
-OWN_STATE = ("counts", "shape", "nav", "labels", "refused_reasons", "refused_counts")
 MAX_LABELS = 256
 MAX_LABEL_CHARS = 64
+
+
+@dataclass
+class _Counts:
+    """Frames seen, accepted, alerts raised, and the frames' shape: the pipeline's own numbers as they are saved."""
+
+    frames: int = saved(0, low=0)
+    accepted: int = saved(0, low=0)
+    alerts: int = saved(0, low=0)
+    height: int = saved(1, low=1)
+    width: int = saved(1, low=1)
 
 
 class Sink(Protocol):
@@ -54,7 +73,7 @@ class Step:
     activation: EpochReport | None
 
 
-class Pipeline:
+class Pipeline(Restorable):
     """All stages of one agent, allocated from the config.
 
     Parameters
@@ -134,7 +153,9 @@ class Pipeline:
 
     def _reshape(self, frame: Frame) -> None:
         """A new stream epoch of another size: grids and masks are rebuilt within what is allocated."""
-        height, width = frame.grey.shape
+        self._take_shape(*frame.grey.shape)
+
+    def _take_shape(self, height: int, width: int) -> None:
         self._shape = (height, width)
         self.gate.reshape(height, width)
         self.features.reshape(height, width)
@@ -221,51 +242,48 @@ class Pipeline:
 
     def state(self) -> State:
         """Return all that a restart needs to go on with the same bits; waits for a running epoch."""
-        state: State = {}
-        for name, stage in self._stages().items():
-            state.update(with_prefix(name, stage.state()))
-        state["pipeline.counts"] = np.array([self.frames, self.accepted, self.alerts], np.int64)
-        state["pipeline.shape"] = np.array(self._shape, np.int64)
-        nav = [] if self.nav is None else list(astuple(self.nav))
-        state["pipeline.nav"] = np.array(nav, np.float64)
-        state["pipeline.labels"] = np.array([f"{key}={name}" for key, name in self.labels.items()], np.str_)
-        state["pipeline.refused_reasons"] = np.array(sorted(self.refused), np.str_)
-        state["pipeline.refused_counts"] = np.array([self.refused[r] for r in sorted(self.refused)], np.int64)
-        return state
+        state = state_of_parts(self._stages())
+        reasons = sorted(self.refused)
+        own = {
+            **record_state(_Counts(self.frames, self.accepted, self.alerts, *self._shape)),
+            "labels": np.array([f"{key}={name}" for key, name in self.labels.items()], np.str_),
+            "refused_reasons": np.array(reasons, np.str_),
+            "refused_counts": np.array([self.refused[reason] for reason in reasons], np.int64),
+        }
+        if self.nav is not None:
+            own.update(with_prefix("nav", record_state(self.nav)))
+        return state | with_prefix("pipeline", own)
 
-    def restore(self, state: State) -> None:
-        """Go on from a saved state; one that does not fit raises SnapshotError and leaves the stages as they were."""
-        require(state, tuple(f"pipeline.{name}" for name in OWN_STATE), "checkpoint")
-        height, width = (int(n) for n in state["pipeline.shape"])
-        if height > self.config.source.height or width > self.config.source.width:
-            box = f"{self.config.source.width}x{self.config.source.height}"
-            raise SnapshotError(f"checkpoint is of frames {width}x{height}, larger than the config's {box}")
-        before = self.state()
-        try:
-            self._restore(state, height, width)
-        except SnapshotError:
-            self._restore(before, *(int(n) for n in before["pipeline.shape"]))
-            raise
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        theirs = {name: array for name, array in state.items() if not name.startswith("pipeline.")}
+        own = without_prefix("pipeline", state)
+        counts, nav = _prepare_own(own)
+        box = self.config.source
+        if counts.height > box.height or counts.width > box.width:
+            raise SnapshotError(
+                f"checkpoint is of frames {counts.width}x{counts.height}, larger than the config's "
+                f"{box.width}x{box.height}"
+            )
+        take_stages = prepare_parts(self._stages(), theirs, "checkpoint")
 
-    def _restore(self, state: State, height: int, width: int) -> None:
-        self._shape = (height, width)
-        self.gate.reshape(height, width)
-        self.features.reshape(height, width)
-        self.novelty.reshape(self.features.grid_shape)
-        for name, stage in self._stages().items():
-            stage.restore(without_prefix(name, state))
-        self.frames, self.accepted, self.alerts = (int(n) for n in state["pipeline.counts"])
-        reasons, counts = state["pipeline.refused_reasons"], state["pipeline.refused_counts"]
-        self.labels = dict(str(entry).split("=", 1) for entry in state["pipeline.labels"])
-        self.nav = Nav(*state["pipeline.nav"].tolist()) if len(state["pipeline.nav"]) else None
-        self.model_hash = self.learners.learner_hash() if self.learners.models else ""
-        self.refused = Counter({str(r): int(n) for r, n in zip(reasons, counts, strict=True)})
+        def commit() -> None:
+            self._take_shape(counts.height, counts.width)
+            take_stages()
+            self.frames, self.accepted, self.alerts = counts.frames, counts.accepted, counts.alerts
+            self.labels = dict(str(entry).split("=", 1) for entry in own["labels"])
+            self.nav = nav
+            refused = zip(own["refused_reasons"], own["refused_counts"], strict=True)
+            self.refused = Counter({str(reason): int(n) for reason, n in refused})
+            self.model_hash = self.learners.learner_hash() if self.learners.models else ""
+
+        return commit
 
     def learner_hash(self) -> str:
         """Return the hash of what was learnt, after waiting for a running epoch."""
         return self.learners.learner_hash()
 
-    def _stages(self) -> dict[str, Any]:
+    def _stages(self) -> dict[str, Stage]:
         return {
             "gate": self.gate,
             "features": self.features,
@@ -276,8 +294,30 @@ class Pipeline:
 
     def memory(self) -> list[tuple[str, int]]:
         """Return (stage, bytes) of everything allocated for the life of the agent."""
-        rows: list[tuple[str, int]] = []
-        for name, stage in self._stages().items():
-            taken = stage.memory_bytes()
-            rows.extend(taken.items() if isinstance(taken, dict) else [(name, taken)])
-        return rows
+        return [row for stage in self._stages().values() for row in stage.memory_bytes().items()]
+
+
+def _prepare_own(own: State) -> tuple[_Counts, Nav | None]:
+    """Return the pipeline's own counts and position that were saved; SnapshotError where anything does not fit."""
+    names = {field.name for field in fields(_Counts)}
+    numbers = {name: array for name, array in own.items() if name in names}
+    texts = {name: array for name, array in own.items() if name not in names}
+    counts = _Counts()
+    prepare_record(counts, numbers, "pipeline")()
+    wanted = {
+        "labels": Array(np.str_, (None,)),
+        "refused_reasons": Array(np.str_, (None,)),
+        "refused_counts": Array(np.int64, (None,), low=1),
+    }
+    has_nav = any(name.startswith("nav.") for name in own)
+    if has_nav:
+        wanted |= {f"nav.{field.name}": Array(np.float64, (), nan=True) for field in fields(Nav)}
+    check_arrays(texts, wanted, "pipeline")
+    if own["refused_reasons"].shape != own["refused_counts"].shape:
+        raise SnapshotError(
+            f"pipeline: {len(own['refused_reasons'])} reasons and {len(own['refused_counts'])} counts of refused frames"
+        )
+    if nameless := [str(entry) for entry in own["labels"] if "=" not in str(entry)]:
+        raise SnapshotError(f"pipeline: label {nameless[0]!r} is no component=name")
+    nav = Nav(**{field.name: float(own[f"nav.{field.name}"]) for field in fields(Nav)}) if has_nav else None
+    return counts, nav

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from capture_sources import frame_of
 
-from stillwatch.base.errors import SnapshotError
 from stillwatch.base.frame import Frame, FrameFlag
 from stillwatch.base.source_state import SourceState
 from stillwatch.gate.gate import Gate
@@ -236,26 +235,12 @@ def test_verdicts_depend_on_the_frames_alone_and_go_on_from_a_saved_state():
         assert np.array_equal(value, second.state()[name]), name
 
 
-def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
-    judge = gate()
-    play(judge, scene(10))
-    before = judge.state()
-    for name, value in (
-        ("previous", np.zeros((3, 3), np.float32)),
-        ("usual", np.full(3, np.nan)),
-        ("moving", np.array(7, np.int64)),
-        ("extra", np.zeros(1)),
-    ):
-        with pytest.raises(SnapshotError):
-            judge.restore({**before, name: value})
-    assert all(np.array_equal(value, judge.state()[name]) for name, value in before.items())
-
-
 def test_memory_is_fixed_and_small():
     judge = gate()
     before = judge.memory_bytes()
     play(judge, scene(20))
-    assert judge.memory_bytes() == before < 100_000
+    assert judge.memory_bytes() == before
+    assert before["gate"] < 100_000
 
 
 def test_another_size_is_judged_afresh_after_reshape():
