@@ -101,7 +101,7 @@ def teach(row: LearnerRow, learners: Mapping[str, Any], samples: EpochSamples, e
         case Samples.FRAMES:
             learner.partial_fit(samples.frames)
         case Samples.FRAMES_WITH_PICTURES:
-            learner.partial_fit(samples.frames, samples.payloads)
+            learner.partial_fit(samples.frames, payload=samples.payloads)
         case Samples.EXAMPLES:
             assert isinstance(row.shown, ShownExamples)
             _offer_examples(learner, learners[row.shown.of], samples)
@@ -128,7 +128,6 @@ def _mixture(
     settings: MixtureConfig, n_dims: int, covariance: Literal["diagonal", "full"], seed: int
 ) -> MemoryBoundedMixture:
     return MemoryBoundedMixture(
-        n_dims,
         covariance=covariance,
         memory=settings.memory,
         epoch_size=settings.epoch_size,
@@ -138,19 +137,18 @@ def _mixture(
         max_components=settings.max_components,
         max_iterations=settings.max_iterations,
         seed=seed,
-    )
+    ).allocate(n_dims)
 
 
 def _exemplars(settings: Any, sizes: Sizes) -> StreamGreedy:
     return StreamGreedy(
-        sizes.n_frame_dims,
         k=settings.k,
         block=settings.block,
         validation=settings.validation,
         minimum_gain=settings.minimum_gain,
         payload_bytes=sizes.payload_bytes,
         seed=sizes.seed,
-    )
+    ).allocate(sizes.n_frame_dims)
 
 
 # Taught in this order. The place seeds a learner (agent.seed and the place): a row once here keeps its place.

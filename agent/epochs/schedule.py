@@ -71,7 +71,9 @@ class ActiveModels(Restorable):
 
     def __init__(self, table: tuple[LearnerRow, ...], learners: dict[str, Any]):
         shown = [row for row in table if isinstance(row.shown, ShownModel)]
-        self._forms = {row.name: Form(learners[row.name].covariance, learners[row.name].n_dims) for row in shown}
+        self._forms = {
+            row.name: Form(learners[row.name].covariance, learners[row.name].n_features_in_) for row in shown
+        }
         self._required = tuple(row.name for row in shown if row.is_required)
         self._learners = learners
         self.models: Models | None = None
@@ -366,5 +368,5 @@ class Learners(Restorable):
 
     def memory_bytes(self) -> dict[str, int]:
         """Bytes by learner, and of the two epoch buffers."""
-        taken = {row.title: self._learners[row.name].memory_bytes() for row in self._table}
+        taken = {row.title: sum(self._learners[row.name].memory_bytes().values()) for row in self._table}
         return taken | {"epoch buffers": self._filling.memory_bytes() + self._learning.memory_bytes()}

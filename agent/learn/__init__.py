@@ -1,9 +1,11 @@
 """The learners, usable without a camera: the memory-bounded mixture, exemplars, active sets.
 
-In: rows. Out: models, exemplars.
+They keep scikit-learn's conventions (settings, `fit`, `partial_fit`, `clone`, pickles, pipelines) and do not need it.
+In: rows. Out: models, exemplars, states.
 Imports: base, kernels.
 """
 
+from stillwatch.learn.base import Learner
 from stillwatch.learn.exemplars.components import EXAMPLE_KINDS, ComponentExemplar, ComponentExemplars
 from stillwatch.learn.exemplars.gaussian_process import GaussianProcessActiveSet
 from stillwatch.learn.exemplars.stream_greedy import StreamGreedy
@@ -17,6 +19,7 @@ __all__ = [
     "GaussianProcessActiveSet",
     "COVARIANCES",
     "EXAMPLE_KINDS",
+    "Learner",
     "MemoryBoundedMixture",
     "Normaliser",
     "StreamGreedy",

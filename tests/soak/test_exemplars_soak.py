@@ -14,7 +14,7 @@ PART = 10_000
 @pytest.mark.soak
 @pytest.mark.parametrize("is_drifting", [False, True])
 def test_a_million_rows_take_no_more_memory_and_time_than_the_first(is_drifting):
-    found = StreamGreedy(16, k=16, block=100, validation=500, payload_bytes=64)
+    found = StreamGreedy(k=16, block=100, validation=500, payload_bytes=64)
     n_bytes = found.memory_bytes()
     payload = [b"x" * 64] * PART
     seconds = []
@@ -23,7 +23,7 @@ def test_a_million_rows_take_no_more_memory_and_time_than_the_first(is_drifting)
         if is_drifting:
             rows += 0.05 * i
         start = time.process_time()
-        found.partial_fit(rows, payload)
+        found.partial_fit(rows, payload=payload)
         seconds.append(time.process_time() - start)
         assert found.memory_bytes() == n_bytes
         assert sum(array.nbytes for array in found.state().values()) <= n_bytes

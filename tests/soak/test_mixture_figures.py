@@ -21,7 +21,7 @@ def test_synth50_in_both_orders(synthetic, memory, least):
     scores = []
     for order in ("shuffled", "sorted"):
         data = synthetic.ordered(order)
-        model = MemoryBoundedMixture(50, covariance="full", memory=memory, max_components=25)
+        model = MemoryBoundedMixture(covariance="full", memory=memory, max_components=25)
         model.partial_fit(data.train).flush()
         scores.append(float(model.score_samples(data.test).mean()))
         assert model.n_components_ == 20
@@ -34,7 +34,7 @@ def test_synth50_in_both_orders(synthetic, memory, least):
 
 def test_mnist_in_one_pass_beats_the_plain_reference():
     data = mixture_data.mnist50(data_dir())
-    model = MemoryBoundedMixture(50, covariance="full", memory=6000, horizon=60_000, max_components=150)
+    model = MemoryBoundedMixture(covariance="full", memory=6000, horizon=60_000, max_components=150)
     model.partial_fit(data.train).flush()
     trained, tested = model.predict(data.train), model.predict(data.test)
     label_of = {who: np.bincount(data.train_labels[trained == who]).argmax() for who in np.unique(trained)}
@@ -51,8 +51,8 @@ def test_digits_in_ten_orders_stay_near_their_batch_run(memory, most):
     for seed in range(10):
         data = digits.shuffled(seed)
         n = len(data.train)
-        batch = MemoryBoundedMixture(20, memory=2 * n + 20, epoch_size=n, max_iterations=100, **settings)
-        bounded = MemoryBoundedMixture(20, memory=memory, **settings)
+        batch = MemoryBoundedMixture(memory=2 * n + 20, epoch_size=n, max_iterations=100, **settings)
+        bounded = MemoryBoundedMixture(memory=memory, **settings)
         scores = [m.partial_fit(data.train).flush().score_samples(data.test).mean() for m in (batch, bounded)]
         gaps.append(scores[0] - scores[1])
     assert np.mean(gaps) <= most
@@ -60,11 +60,11 @@ def test_digits_in_ten_orders_stay_near_their_batch_run(memory, most):
 
 def test_a_million_rows_take_the_same_bytes():
     rng = np.random.default_rng(0)
-    model = MemoryBoundedMixture(18, memory=4000)
+    model = MemoryBoundedMixture(memory=4000).allocate(18)
     means = rng.normal(size=(30, 18)) * 3
     before = model.memory_bytes()
     for _ in range(100):
         model.partial_fit((means[rng.integers(30, size=10_000)] + rng.normal(size=(10_000, 18))).astype(np.float32))
     assert model.n_seen_ == 1_000_000
     assert model.memory_bytes() == before
-    assert model.clumps["count"].sum() == 1_000_000
+    assert model.clumps_["count"].sum() == 1_000_000

@@ -103,9 +103,9 @@ def clusters(n_dims: int, n_rows: int) -> np.ndarray:
 def bench_ours(data: np.ndarray, setting: Setting, seconds: float) -> dict[str, Any]:
     """Return rows a second learnt in whole epochs of a stream, and scored."""
     learner = MemoryBoundedMixture(
-        setting.n_dims, covariance=setting.covariance, memory=setting.memory, horizon=1_000_000, max_components=50
+        covariance=setting.covariance, memory=setting.memory, horizon=1_000_000, max_components=50
     )
-    epoch = learner.epoch_size
+    epoch = learner.rows_per_epoch
     n_warm = -(-WARM_ROWS // epoch) * epoch
     learner.partial_fit(data[:n_warm])
     learner.score_samples(data[:100])
@@ -115,7 +115,7 @@ def bench_ours(data: np.ndarray, setting: Setting, seconds: float) -> dict[str, 
         "learnt_per_s": learnt,
         "scored_per_s": scored,
         "components": learner.n_components_,
-        "state_bytes": learner.memory_bytes(),
+        "state_bytes": sum(learner.memory_bytes().values()),
     }
 
 

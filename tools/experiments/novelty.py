@@ -172,7 +172,7 @@ def fit_ours(method: str, train: np.ndarray, seed: int) -> Fitted:
     room: dict[str, Any] = {"memory": MEMORY.get(method)}
     if method == "batch":
         room = {"memory": 2 * n + n_dims, "epoch_size": n, "max_iterations": 100}
-    learner = MemoryBoundedMixture(n_dims, covariance="full", horizon=n, max_components=MAX_COMPONENTS, **room)
+    learner = MemoryBoundedMixture(covariance="full", horizon=n, max_components=MAX_COMPONENTS, **room)
     learner.partial_fit(train).flush()
     return lambda rows: -learner.score_samples(rows), learner.n_components_
 

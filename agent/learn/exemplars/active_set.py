@@ -4,9 +4,11 @@ Called by agent/learn/exemplars/stream_greedy.py. It must not know of payloads, 
 slots and W.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
-from stillwatch.base import State
+from stillwatch.base import Array, SnapshotError, State, check_arrays
 from stillwatch.kernels import gaussian_process as kernels
 from stillwatch.learn.exemplars.clustering import NOTHING
 from stillwatch.learn.exemplars.reservoir import Reservoir
@@ -29,7 +31,7 @@ class EntropyObjective:
     Parameters
     ----------
     n_dims, k, block, validation : int
-    lengthscales : array of shape (n_dims,)
+    lengthscales : float, or array of shape (n_dims,)
     signal_variance, noise_variance : float
         Above 0; the noise at least 1e-6 of the signal, or equal rows make Sigma_AA singular.
     """
@@ -48,6 +50,7 @@ class EntropyObjective:
         noise_variance: float,
     ):
         scales = np.asarray(lengthscales, np.float64)
+        scales = np.full(n_dims, scales) if scales.ndim == 0 else scales.copy()
         if scales.shape != (n_dims,) or not np.all((scales > 0.0) & np.isfinite(scales)):
             raise ValueError(f"lengthscales: shape {scales.shape}, must be ({n_dims},) and above 0")
         if not 0.0 < signal_variance < np.inf or not 1e-6 * signal_variance <= noise_variance < np.inf:
@@ -271,29 +274,33 @@ class EntropyObjective:
             "blocks": np.array(self._blocks),
         }
 
-    def shapes(self, n: int, held: int) -> dict[str, tuple[type, tuple[int, ...]]]:
-        """Return dtype and shape of each array of a state with n validation points and `held` exemplars."""
+    def _arrays(self, held: int) -> dict[str, Array]:
+        """What a state with `held` exemplars holds."""
         return {
-            "factor": (np.float64, (held, held)),
-            "order": (np.int64, (held,)),
-            "log_det": (np.float64, ()),
-            "shift": (np.float64, self._shift.shape),
-            "drift": (np.float64, ()),
-            "blocks": (np.int64, ()),
+            "factor": Array(np.float64, (held, held)),
+            "order": Array(np.int64, (held,)),
+            "log_det": Array(np.float64, ()),
+            "shift": Array(np.float64, self._shift.shape),
+            "drift": Array(np.float64, (), low=0.0),
+            "blocks": Array(np.int64, (), low=0),
         }
 
-    def is_sound(self, state: State) -> bool:
-        """Whether the values of a state of these `shapes` can be: each slot once, and a factor with an inverse."""
-        is_order = np.array_equal(np.sort(state["order"]), np.arange(len(state["order"])))
-        return is_order and bool((np.diagonal(state["factor"]) > 0.0).all())
+    def prepare(self, state: State, n: int, held: int, where: str) -> Callable[[Reservoir, np.ndarray], None]:
+        """Validate a state of n validation points and `held` exemplars; return what takes it over, given both."""
+        check_arrays(state, self._arrays(held), where)
+        if not np.array_equal(np.sort(state["order"]), np.arange(held)):
+            raise SnapshotError(f"{where}: order does not name each slot once")
+        if not (np.diagonal(state["factor"]) > 0.0).all():
+            raise SnapshotError(f"{where}: factor has no inverse")
+        kept = {name: np.array(array) for name, array in state.items()}
+        return lambda reservoir, exemplars: self._take_over(kept, reservoir, exemplars)
 
-    def restore(self, state: State, reservoir: Reservoir, exemplars: np.ndarray) -> None:
-        """Take a sound state of these `shapes`."""
+    def _take_over(self, state: State, reservoir: Reservoir, exemplars: np.ndarray) -> None:
         n = self.n_held = len(exemplars)
         self._shift[:] = state["shift"]
         self._a[:n] = self.scaled(exemplars)
         self._factor[:n, :n], self._order[:n] = state["factor"], state["order"]
-        self._log_det, self.drift, self._blocks = (float(state["log_det"]), float(state["drift"]), int(state["blocks"]))
+        self._log_det, self.drift, self._blocks = float(state["log_det"]), float(state["drift"]), int(state["blocks"])
 
     def memory_bytes(self) -> int:
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
@@ -405,11 +412,11 @@ class VarianceObjective(EntropyObjective):
         n = self.n_held
         return super().state() | {"total": np.array(self._total), "q": self._q[:n, :n].copy()}
 
-    def shapes(self, n: int, held: int) -> dict[str, tuple[type, tuple[int, ...]]]:
-        return super().shapes(n, held) | {"total": (np.float64, ()), "q": (np.float64, (held, held))}
+    def _arrays(self, held: int) -> dict[str, Array]:
+        return super()._arrays(held) | {"total": Array(np.float64, ()), "q": Array(np.float64, (held, held))}
 
-    def restore(self, state: State, reservoir: Reservoir, exemplars: np.ndarray) -> None:
-        super().restore(state, reservoir, exemplars)
+    def _take_over(self, state: State, reservoir: Reservoir, exemplars: np.ndarray) -> None:
+        super()._take_over(state, reservoir, exemplars)
         self._n, self._total = reservoir.count, float(state["total"])
         self._q[: self.n_held, : self.n_held] = state["q"]
         self._w[: self._n] = self.scaled(reservoir.rows[: self._n])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stillwatch.base import State
+from stillwatch.base import Array, State, check_arrays
 from stillwatch.kernels import exemplars as kernels
 from stillwatch.learn.exemplars.dissimilarity import Dissimilarity, PreparedRows
 from stillwatch.learn.exemplars.reservoir import Reservoir
@@ -276,22 +276,24 @@ class ClusteringObjective:
             "e": self._e[:n, :held].copy(),
         }
 
-    def shapes(self, n: int, held: int) -> dict[str, tuple[type, tuple[int, ...]]]:
-        """Return dtype and shape of each array of a state with n validation points and `held` exemplars."""
+    def _arrays(self, n: int, held: int) -> dict[str, Array]:
+        """What a state with n validation points and `held` exemplars holds; dissimilarities are never negative."""
         d = self.phantom.size
         return {
-            "phantom": (np.float32, (d,)),
-            "shift": (np.float32, (d,)),
-            "p": (np.float32, (n,)),
-            "e": (np.float32, (n, held)),
+            "phantom": Array(np.float32, (d,)),
+            "shift": Array(np.float32, (d,)),
+            "p": Array(np.float32, (n,), low=0.0),
+            "e": Array(np.float32, (n, held), low=0.0),
         }
 
-    def is_sound(self, state: State) -> bool:
-        """Whether the values of a state of these `shapes` can be: dissimilarities are never negative."""
-        return bool((state["p"] >= 0.0).all() and (state["e"] >= 0.0).all())
+    def prepare(self, state: State, n: int, held: int, where: str) -> Callable[[Reservoir, np.ndarray], None]:
+        """Validate a state of n validation points and `held` exemplars; return what takes it over, given both."""
+        check_arrays(state, self._arrays(n, held), where)
+        kept = {name: np.array(array) for name, array in state.items()}
+        return lambda reservoir, exemplars: self._take_over(kept, reservoir, exemplars)
 
-    def restore(self, state: State, reservoir: Reservoir, exemplars: np.ndarray) -> None:
-        """Take a sound state of these `shapes`; what follows from it is made anew, to the same bits."""
+    def _take_over(self, state: State, reservoir: Reservoir, exemplars: np.ndarray) -> None:
+        """Take a state that was validated; what follows from it is made anew, to the same bits."""
         n, held = reservoir.count, len(exemplars)
         self._n, self.n_held = n, held
         self.phantom[:], self._distance.shift[:] = state["phantom"], state["shift"]

@@ -8,16 +8,22 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from stillwatch.base import Commit, Restorable, SnapshotError, State, with_prefix, without_prefix
+from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, check_arrays, with_prefix, without_prefix
 from stillwatch.learn.exemplars.payloads import Payloads, PayloadStore, check_payloads
 
 Kind = Literal["most_typical", "least_typical", "newest"]
 EXAMPLE_KINDS: tuple[Kind, ...] = ("most_typical", "least_typical", "newest")
 FREE = -1
+WHERE = "component exemplars"  # of messages about a state that is refused
 
 
 class ComponentExemplar(NamedTuple):
-    """One row that shows what a component is."""
+    """One row that shows what a component is: most_typical, least_typical or newest.
+
+    >>> from stillwatch.learn import ComponentExemplar
+    >>> ComponentExemplar(3, "newest", np.zeros(2, np.float32), 41, -1.5, b"jpeg").row_number
+    41
+    """
 
     component_id: int
     kind: Kind
@@ -44,6 +50,15 @@ class ComponentExemplars(Restorable):
     ----------
     n_refused_ : int
         Rows of components that found no place.
+
+    Examples
+    --------
+    >>> from stillwatch.learn import ComponentExemplars
+    >>> shown = ComponentExemplars(1, max_components=4)
+    >>> rows = np.array([[0.0], [0.2], [3.0]])
+    >>> shown.offer(rows, np.array([7, 7, 7]), typicality=-(rows[:, 0] ** 2), row_numbers=np.arange(3))
+    >>> [(exemplar.kind, exemplar.row_number) for exemplar in shown.table()]
+    [('most_typical', 0), ('least_typical', 2), ('newest', 2)]
     """
 
     def __init__(self, n_dims: int, *, max_components: int, payload_bytes: int = 0):
@@ -181,32 +196,32 @@ class ComponentExemplars(Restorable):
         return own | with_prefix("payloads", self._payloads.state(len(self._numbers)))
 
     def prepare(self, state: State) -> Commit:
-        """Validate a state of the same sizes; the commit takes it over. Raises SnapshotError if it is not one."""
-        own = self.state()
-        extra = sorted(set(state) - set(own))
-        if extra:
-            raise SnapshotError(f"component exemplars: {', '.join(extra)} too many")
-        for name, array in own.items():
-            given = state.get(name)
-            if given is None or given.dtype != array.dtype:
-                raise SnapshotError(f"component exemplars: {name} is missing or of another type")
-            if not name.startswith("payloads") and given.shape != array.shape:
-                raise SnapshotError(f"component exemplars: {name} has shape {given.shape}, must be {array.shape}")
-        if not self._payloads.fits(without_prefix("payloads", state), len(self._numbers)):
-            raise SnapshotError(f"component exemplars: payloads do not fit slots of {self.payload_bytes} bytes")
-        if not (np.isfinite(state["rows"]).all() and np.isfinite(state["typicality"]).all()):
-            raise SnapshotError("component exemplars: rows or typicality are not finite")
-        used = state["ids"][state["ids"] != FREE]
-        if len(np.unique(used)) != len(used) or (len(used) and used.min() < 0):
-            raise SnapshotError("component exemplars: a component id appears twice or is negative")
-        return lambda: self._take_over(state)
+        """Validate a state of the same sizes and return its commit; SnapshotError, and no change, where it is not."""
+        payloads = without_prefix("payloads", state)
+        own = {name: np.array(array) for name, array in state.items() if not name.startswith("payloads.")}
+        slots = 3 * self.max_components
+        arrays = {
+            "ids": Array(np.int64, (self.max_components,), low=FREE),
+            "rows": Array(np.float32, (slots, self.n_dims)),
+            "numbers": Array(np.int64, (slots,), low=-1),
+            "typicality": Array(np.float64, (slots,)),
+            "n_refused": Array(np.int64, (), low=0),
+        }
+        check_arrays(own, arrays, WHERE)
+        used = own["ids"][own["ids"] != FREE]
+        if len(np.unique(used)) != len(used):
+            raise SnapshotError(f"{WHERE}: a component id appears twice")
+        take_payloads = self._payloads.prepare(payloads, slots, f"{WHERE}: payloads")
 
-    def _take_over(self, state: State) -> None:
-        self._ids[:], self._rows[:] = state["ids"], state["rows"]
-        self._numbers[:], self._typicality[:] = state["numbers"], state["typicality"]
-        self._payloads.restore(without_prefix("payloads", state))
-        self.n_refused_ = int(state["n_refused"])
+        def take_over() -> None:
+            self._ids[:], self._rows[:] = own["ids"], own["rows"]
+            self._numbers[:], self._typicality[:] = own["numbers"], own["typicality"]
+            self.n_refused_ = int(own["n_refused"])
+            take_payloads()
 
-    def memory_bytes(self) -> int:
+        return take_over
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of all arrays; the same from the first row to the last."""
         arrays = (self._ids, self._rows, self._numbers, self._typicality)
-        return sum(a.nbytes for a in arrays) + self._payloads.memory_bytes()
+        return {"rows": sum(array.nbytes for array in arrays), "payloads": self._payloads.memory_bytes()}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stillwatch.base import State
+from stillwatch.base import Array, Commit, SnapshotError, State, check_arrays
 
 Payloads = Sequence[bytes | None] | np.ndarray
 
@@ -62,25 +62,20 @@ class PayloadStore:
         joined = b"".join(self.get(slot) for slot in range(count))
         return {"payload": np.frombuffer(joined, np.uint8).copy(), "payload_lengths": self._lengths[:count].copy()}
 
-    def fits(self, state: State, count: int) -> bool:
-        """Whether `state` is one of this store with `count` payloads."""
-        payload, lengths = state.get("payload"), state.get("payload_lengths")
-        return (
-            payload is not None
-            and lengths is not None
-            and payload.dtype == np.uint8
-            and lengths.dtype == np.int64
-            and lengths.shape == (count,)
-            and bool(np.all((lengths >= 0) & (lengths <= self._bytes.shape[1])))
-            and payload.shape == (int(lengths.sum()),)
-        )
+    def prepare(self, state: State, count: int, where: str) -> Commit:
+        """Validate a state with `count` payloads and return its commit."""
+        limit = self._bytes.shape[1]
+        lengths = Array(np.int64, (count,), low=0, high=limit)
+        check_arrays(state, {"payload": Array(np.uint8, (None,)), "payload_lengths": lengths}, where)
+        joined, ends = np.array(state["payload"]), np.cumsum(state["payload_lengths"])
+        if len(joined) != (ends[-1] if count else 0):
+            raise SnapshotError(f"{where}: {len(joined)} bytes, the lengths say {ends[-1] if count else 0}")
 
-    def restore(self, state: State) -> None:
-        """Take a state that `fits`."""
-        end = 0
-        for slot, n in enumerate(state["payload_lengths"]):
-            self.put(slot, state["payload"][end : end + n])
-            end += n
+        def take_over() -> None:
+            for slot, payload in enumerate(np.split(joined, ends[:-1]) if count else ()):
+                self.put(slot, payload)
+
+        return take_over
 
     def memory_bytes(self) -> int:
         return self._bytes.nbytes + self._lengths.nbytes

@@ -6,7 +6,7 @@ asked first.
 
 import numpy as np
 
-from stillwatch.base import State
+from stillwatch.base import Array, State
 from stillwatch.kernels import exemplars as kernels
 from stillwatch.learn.exemplars.clustering import NOTHING, ClusteringObjective
 from stillwatch.learn.exemplars.dissimilarity import PreparedRows
@@ -173,10 +173,12 @@ class RacingObjective(ClusteringObjective):
         counters = {"n_races": self._n_races, "n_asked": self.n_asked, "n_possible": self.n_possible}
         return super().state() | {name: np.array(value, np.int64) for name, value in counters.items()}
 
-    def shapes(self, n: int, held: int) -> dict[str, tuple[type, tuple[int, ...]]]:
-        return super().shapes(n, held) | dict.fromkeys(("n_races", "n_asked", "n_possible"), (np.int64, ()))
+    def _arrays(self, n: int, held: int) -> dict[str, Array]:
+        return super()._arrays(n, held) | dict.fromkeys(
+            ("n_races", "n_asked", "n_possible"), Array(np.int64, (), low=0)
+        )
 
-    def restore(self, state: State, reservoir: Reservoir, exemplars: np.ndarray) -> None:
-        super().restore(state, reservoir, exemplars)
+    def _take_over(self, state: State, reservoir: Reservoir, exemplars: np.ndarray) -> None:
+        super()._take_over(state, reservoir, exemplars)
         self._n_races = int(state["n_races"])
         self.n_asked, self.n_possible = int(state["n_asked"]), int(state["n_possible"])

@@ -6,7 +6,7 @@ block.
 
 import numpy as np
 
-from stillwatch.base import State
+from stillwatch.base import Array, Commit, SnapshotError, State, check_arrays
 
 
 class Reservoir:
@@ -58,11 +58,20 @@ class Reservoir:
     def state(self) -> State:
         return {"rows": self.rows[: self.count].copy(), "row_numbers": self.row_numbers[: self.count].copy()}
 
-    def restore(self, state: State) -> None:
-        """Take a state whose shapes `StreamGreedy.restore` has checked."""
-        self.count = len(state["rows"])
-        self.rows[: self.count] = state["rows"]
-        self.row_numbers[: self.count] = state["row_numbers"]
+    def prepare(self, state: State, where: str) -> Commit:
+        """Validate a state of at most `capacity` rows and return its commit."""
+        (n,) = np.shape(state.get("rows", 0))[:1] or (0,)
+        rows = Array(np.float32, (n, self.rows.shape[1]))
+        check_arrays(state, {"rows": rows, "row_numbers": Array(np.int64, (n,), low=0)}, where)
+        if n > len(self.rows):
+            raise SnapshotError(f"{where}: {n} rows, there is room for {len(self.rows)}")
+        held, numbers = np.array(state["rows"]), np.array(state["row_numbers"])
+
+        def take_over() -> None:
+            self.count = n
+            self.rows[:n], self.row_numbers[:n] = held, numbers
+
+        return take_over
 
     def memory_bytes(self) -> int:
         return self.rows.nbytes + self.row_numbers.nbytes

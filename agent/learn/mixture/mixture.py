@@ -4,47 +4,43 @@ Used by agent/epochs/schedule.py, experiments and benches. It must not read a cl
 bytes.
 """
 
-from typing import Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from stillwatch.base import Commit, NotFittedError, Restorable, SnapshotError, State
+from stillwatch.base import Commit, NotFittedError, State
+from stillwatch.learn.base import Estimator, not_fitted
 from stillwatch.learn.mixture.build import BuildReport, ModelBuilder
 from stillwatch.learn.mixture.compress import Compressor, CompressReport
 from stillwatch.learn.mixture.families import clump_cost, make_family
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pack_lower
+from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pack_lower, unpack_lower
 from stillwatch.learn.mixture.priors import FARTHEST, Normaliser, prior_parameters
+from stillwatch.learn.mixture.saved import VERSION, Room, check_state, width_of
 
-VERSION = 2
 # The horizon is a guess: compression never acts as if less than this many times what was seen were still to come.
 LEAST_MAGNIFICATION = 20.0
 CLUMP_MOMENTS = ("rounded", "exact")
-STATE_NAMES = (
-    "version", "config", "pending", "shift", "scale", "x", "counts", "second", "codes", "component_count",
-    "component_mean", "component_scatter", "component_id", "component_born", "component_tried", "totals", "free_energy",
-)  # fmt: skip
 
 
-class MemoryBoundedMixture(Restorable):
+class MemoryBoundedMixture(Estimator):
     """Incremental Dirichlet process mixture of Gaussians in a fixed amount of memory.
 
     Parameters
     ----------
-    n_dims : int
     covariance : {"diagonal", "full"}
         Normal-gamma prior per dimension, or Normal-inverse-Wishart. Diagonal on correlated rows is bad: reduce first.
     memory : int
-        Data points of `n_dims` values that clumps, singlets and the epoch may take together (2.18).
+        Data points of `n_features_in_` values that clumps, singlets and the epoch may take together (2.18).
     epoch_size : int or None
         E: rows learned at a time; half of the memory by default. Clumps and singlets have the rest.
     horizon : int
         N: rows that are expected in all. Compression keeps apart what N rows would tell apart (2.14-2.17).
     concentration : float
         alpha. It hardly matters over ten decades: what decides the number of components is `prior_scale`.
-    prior_strength : float or None
+    prior_strength : float
         kappa_0: how many points the prior mean is worth.
-    prior_scale : float or None
+    prior_scale : float
         The covariance that a component is expected to have, in units of the data's own spread in the first epoch.
     max_components, max_iterations : int
         Limits on the model, and on full updates an epoch.
@@ -58,6 +54,12 @@ class MemoryBoundedMixture(Restorable):
 
     Attributes
     ----------
+    n_features_in_ : int
+        Width of the rows: that of the first ones, or what `allocate` was given.
+    means_, covariances_, weights_, component_ids_
+        The components, largest first, in the units of the data.
+    clumps_ : dict of ndarray
+        What is kept of the data.
     free_energy_ : float
         The bound on log p(data) after the last epoch, in nats and in the units of the data (2.11).
     epoch_, n_seen_, n_components_, refused_ : int
@@ -69,77 +71,100 @@ class MemoryBoundedMixture(Restorable):
     ----------
     .. [1] R. Gomes, M. Welling, P. Perona, Incremental learning of nonparametric Bayesian mixture models, CVPR 2008;
        R. Gomes, thesis, 2011, chapter 2: equation numbers here are the thesis's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stillwatch.learn import MemoryBoundedMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(-4.0, 1.0, (300, 2)), rng.normal(4.0, 1.0, (300, 2))])
+    >>> model = MemoryBoundedMixture(memory=100, horizon=10_000).fit(rng.permutation(X))
+    >>> model.n_components_, model.means_.shape, model.n_seen_
+    (2, (2, 2), 600)
+    >>> here, nowhere = model.score_samples([[4.0, 4.0], [0.0, 30.0]])
+    >>> bool(here > nowhere)
+    True
+    >>> bytes_before = model.memory_bytes()
+    >>> model.partial_fit(X).memory_bytes() == bytes_before
+    True
     """
+
+    _estimator_kind = "density_estimator"
 
     def __init__(
         self,
-        n_dims: int,
         *,
         covariance: Literal["diagonal", "full"] = "diagonal",
         memory: int = 4000,
         epoch_size: int | None = None,
         horizon: int = 10_000_000,
         concentration: float = 1.0,
-        prior_strength: float | None = None,
-        prior_scale: float | None = None,
+        prior_strength: float = 0.01,
+        prior_scale: float = 0.05,
         max_components: int = 80,
         max_iterations: int = 30,
         warm_start: bool = True,
         clump_moments: Literal["rounded", "exact"] = "rounded",
         seed: int = 0,
     ):
-        if covariance not in COVARIANCES:
-            raise ValueError(f"covariance: {covariance!r} is neither 'diagonal' nor 'full'")
-        if clump_moments not in CLUMP_MOMENTS:
-            raise ValueError(f"clump_moments: {clump_moments!r} is neither 'rounded' nor 'exact'")
-        self.n_dims = n_dims
         self.covariance = covariance
         self.memory = memory
-        self.epoch_size = memory // 2 if epoch_size is None else epoch_size
+        self.epoch_size = epoch_size
         self.horizon = horizon
         self.concentration = concentration
-        self.prior_strength = 0.01 if prior_strength is None else prior_strength
-        self.prior_scale = 0.05 if prior_scale is None else prior_scale
+        self.prior_strength = prior_strength
+        self.prior_scale = prior_scale
         self.max_components = max_components
         self.max_iterations = max_iterations
         self.warm_start = warm_start
         self.clump_moments = clump_moments
         self.seed = seed
+
+    @property
+    def rows_per_epoch(self) -> int:
+        """E: `epoch_size`, or half of the memory where that is None."""
+        return self.memory // 2 if self.epoch_size is None else self.epoch_size
+
+    def _allocate(self) -> None:
         self._check_settings()
-        budget = (memory - self.epoch_size) * n_dims
-        form = "rounded" if (covariance, clump_moments) == ("full", "rounded") else covariance
-        cost = clump_cost(form, n_dims)
+        d, n_epoch = self.n_features_in_, self.rows_per_epoch
+        budget = (self.memory - n_epoch) * d
+        form = "rounded" if (self.covariance, self.clump_moments) == ("full", "rounded") else self.covariance
+        cost = clump_cost(form, d)
         if budget < cost:
             raise ValueError(
-                f"memory: {memory} points of {n_dims} values less an epoch of {self.epoch_size} leave {budget} values, "
+                f"memory: {self.memory} points of {d} values less an epoch of {n_epoch} leave {budget} values, "
                 f"and one clump takes {cost}"
             )
-        family = make_family(form, n_dims, max_components, memory)
-        family.prior[:] = prior_parameters(covariance, n_dims, self.prior_strength, self.prior_scale)
-        self._items = Items(n_dims, family.n_second, memory, budget // cost, family.n_codes)
-        self._builder = ModelBuilder(family, memory, concentration, max_iterations)
-        self._compressor = Compressor(family, memory, budget, concentration)
-        self._pending = np.zeros((self.epoch_size, n_dims))
+        family = make_family(form, d, self.max_components, self.memory)
+        family.prior[:] = prior_parameters(self.covariance, d, self.prior_strength, self.prior_scale)
+        self._items = Items(d, family.n_second, self.memory, budget // cost, family.n_codes)
+        self._builder = ModelBuilder(family, self.memory, self.concentration, self.max_iterations)
+        self._compressor = Compressor(family, self.memory, budget, self.concentration)
+        self._pending = np.zeros((n_epoch, d))
         self._n_pending = 0
         self._normaliser: Normaliser | None = None
         self._predictive: StudentMixture | None = None
+        self._old_born = np.zeros(0, np.int64)  # birth epochs of the last model's components, in its order
         self.epoch_ = 0
         self.n_seen_ = 0
         self.refused_ = 0
         self.free_energy_ = float("nan")
-        self.report_: dict = {}
+        self.report_: dict[str, Any] = {}
 
     def _check_settings(self) -> None:
+        for name, known in (("covariance", COVARIANCES), ("clump_moments", CLUMP_MOMENTS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(known)}")
         limits = {
-            "n_dims": (self.n_dims, 1),
-            "epoch_size": (self.epoch_size, 1),
-            "horizon": (self.horizon, 1),
-            "max_components": (self.max_components, 1),
-            "max_iterations": (self.max_iterations, 1),
+            "epoch_size": self.rows_per_epoch,
+            "horizon": self.horizon,
+            "max_components": self.max_components,
+            "max_iterations": self.max_iterations,
         }
-        for name, (value, least) in limits.items():
-            if value < least:
-                raise ValueError(f"{name}: {value} is below {least}")
+        for name, value in limits.items():
+            if value < 1:
+                raise ValueError(f"{name}: {value} is below 1")
         for name in ("concentration", "prior_strength", "prior_scale"):
             value = getattr(self, name)
             if not (value > 0.0 and np.isfinite(value)):
@@ -147,46 +172,34 @@ class MemoryBoundedMixture(Restorable):
 
     # Learning
 
-    def partial_fit(self, X: np.ndarray) -> "MemoryBoundedMixture":
+    def partial_fit(self, X: np.ndarray, y: Any = None) -> Self:
         """Take rows; learn whenever an epoch is full. The result does not depend on how the calls are cut.
 
-        X : ndarray of shape (n, n_dims), float32 or float64; it is copied, never changed
+        X : array-like of shape (n, n_features), n >= 0; copied as float64, never changed;  y : ignored
 
         Raises
         ------
         ValueError
             Where the shape is wrong, or a value is not finite: nothing of X is taken.
         """
-        rows = self._checked(X)
+        if not self._is_allocated:
+            self._become(self._fresh(self._rows(X).shape[1]).partial_fit(X))
+            return self
+        rows = self._rows_to_learn(X)
         start = 0
         while start < len(rows):
-            stop = start + self.epoch_size - self._n_pending
+            stop = start + len(self._pending) - self._n_pending
             self._buffer(rows[start:stop])
             start = stop
-            if self._n_pending == self.epoch_size:
+            if self._n_pending == len(self._pending):
                 self._learn()
         return self
 
-    def flush(self) -> "MemoryBoundedMixture":
+    def flush(self) -> Self:
         """Learn the rows buffered so far as a smaller epoch; nothing happens where there are none."""
-        if self._n_pending:
+        if self._is_allocated and self._n_pending:
             self._learn()
         return self
-
-    def _checked(self, X) -> np.ndarray:
-        rows = np.asarray(X)
-        if rows.ndim != 2 or rows.shape[1] != self.n_dims:
-            raise ValueError(f"X: shape {rows.shape} is not (n, {self.n_dims})")
-        if rows.dtype not in (np.float32, np.float64):
-            if rows.dtype.kind not in "iuf":
-                raise ValueError(f"X: dtype {rows.dtype} is not a real number")
-            rows = rows.astype(np.float64)
-        bad = ~np.isfinite(rows).all(axis=1)
-        if bad.any():
-            raise ValueError(
-                f"X: {np.count_nonzero(bad)} of {len(rows)} rows hold NaN or infinity, first row {int(np.argmax(bad))}"
-            )
-        return rows
 
     def _buffer(self, rows: np.ndarray) -> None:
         rows = rows.astype(np.float64)
@@ -218,7 +231,7 @@ class MemoryBoundedMixture(Restorable):
         magnification = max(self.horizon / items.total, LEAST_MAGNIFICATION)
         squeezed = self._compressor.compress(items, builder.candidates[:, 0], builder.n_components, magnification)
         self.free_energy_ = built.free_energy - items.total * self._normaliser.log_volume
-        self._predictive = StudentMixture(self.components)
+        self._predictive = StudentMixture(self.summary())
         self._report(built, squeezed)
 
     def _match(self, old: StudentMixture) -> None:
@@ -242,7 +255,7 @@ class MemoryBoundedMixture(Restorable):
     def _report(self, built: BuildReport, squeezed: CompressReport) -> None:
         events = self._builder.identities.settle_events()
         items = self._items
-        self._old_born = self.components["born_epoch"]
+        self._old_born = self.summary()["born_epoch"]
         self.report_ = {
             "epoch": self.epoch_,
             "free_energy": self.free_energy_,
@@ -267,50 +280,88 @@ class MemoryBoundedMixture(Restorable):
     @property
     def n_components_(self) -> int:
         """Components of the last finished epoch."""
+        self._require_memory()
         return self._builder.n_components
+
+    @property
+    def component_ids_(self) -> np.ndarray:
+        """(K,) int64: what `predict` calls the components, largest first; no id is used twice."""
+        return self.summary()["id"]
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """(K,) float64: E[pi_k], largest first; what is missing to one is left to components not seen yet."""
+        return self.summary()["weight"]
+
+    @property
+    def means_(self) -> np.ndarray:
+        """(K, D) float64: the components' means, in the units of the data."""
+        return self.summary()["mean"]
+
+    @property
+    def covariances_(self) -> np.ndarray:
+        """(K, D) variances or (K, D, D) covariances of the components' own data, float64, in its units squared."""
+        summary = self.summary()
+        if self.covariance == "diagonal":
+            return summary["variance"]
+        return unpack_lower(summary["covariance"], self.n_features_in_)
 
     def predictive(self) -> StudentMixture | None:
         """Return the immutable predictive of the last finished epoch, or None before the first."""
+        self._require_memory()
         return self._predictive
 
-    def _fitted(self) -> StudentMixture:
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._is_allocated and self._predictive is not None
+
+    def _no_model(self) -> NotFittedError:
+        self._require_memory()
+        return not_fitted(
+            f"no model yet: {self._n_pending} of {len(self._pending)} rows of the first epoch are buffered "
+            "(flush learns what is here)"
+        )
+
+    def _ask(self, X: np.ndarray) -> tuple[StudentMixture, np.ndarray]:
+        rows = self._rows(X)
+        self._require_memory()
         if self._predictive is None:
-            raise NotFittedError(
-                f"no model yet: {self._n_pending} of {self.epoch_size} rows of the first epoch are buffered"
-            )
-        return self._predictive
+            raise self._no_model()
+        return self._predictive, rows
 
     def score_samples(self, X: np.ndarray) -> np.ndarray:
-        """Return the log posterior predictive density of each row, float64, in nats, in the units of the data."""
-        return self._fitted().score_samples(self._checked(X))
+        """Return the log posterior predictive density of each row, nats, float64; changes nothing."""
+        model, rows = self._ask(X)
+        return model.score_samples(rows)
+
+    def score(self, X: np.ndarray, y: Any = None) -> float:
+        """Return the mean log posterior predictive density of the rows, nats; y is ignored."""
+        return float(self.score_samples(X).mean())
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the id of the likeliest component of each row, int64."""
-        return self._fitted().predict(self._checked(X))
+        model, rows = self._ask(X)
+        return model.predict(rows)
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return posterior probabilities (n, n_components_), columns in the order of `components`, largest first."""
-        return self._fitted().predict_proba(self._checked(X))
+        """Return posterior probabilities (n, n_components_), columns as in `component_ids_`, largest first."""
+        model, rows = self._ask(X)
+        return model.predict_proba(rows)
 
-    @property
-    def components(self) -> dict[str, np.ndarray]:
-        """The model as arrays, largest component first, in the units of the data.
+    def summary(self) -> dict[str, np.ndarray]:
+        """Return the model as arrays, largest component first, in the units of the data: `from_summary` reads them.
 
         id, born_epoch (K,) int64; count, weight (K,) float64; mean (K, D); variance (K, D) or covariance
         (K, D (D + 1) / 2), lower triangle row by row, of the component's own data; and what else
         `StudentMixture.from_summary` needs: kind, prior, shift, scale, concentration; epoch.
         """
+        self._require_memory()
         if self._normaliser is None:
-            raise NotFittedError("no model yet: the first epoch is not full (flush learns what is here)")
+            raise self._no_model()
         builder = self._builder
         order = builder.order()
         moments, normaliser = builder.family.moments, self._normaliser
         count = moments.count[order]
         average = moments.scatter[order] / np.maximum(count, 1e-300)[:, None]
-        diagonal = self.covariance == "diagonal"
-        units = normaliser.scale**2
-        if not diagonal:
-            units = pack_lower(np.outer(normaliser.scale, normaliser.scale)[None])[0]
         return {
             "kind": np.array(COVARIANCES.index(self.covariance)),
             "id": builder.identities.id[order],
@@ -318,7 +369,7 @@ class MemoryBoundedMixture(Restorable):
             "count": count,
             "weight": builder.weight[order],
             "mean": moments.mean[order] * normaliser.scale + normaliser.shift,
-            "variance" if diagonal else "covariance": average * units,
+            self._spread_name: average * self._square_units(normaliser),
             "prior": builder.family.prior.copy(),
             "shift": normaliser.shift.copy(),
             "scale": normaliser.scale.copy(),
@@ -327,47 +378,52 @@ class MemoryBoundedMixture(Restorable):
         }
 
     @property
-    def clumps(self) -> dict[str, np.ndarray]:
+    def _spread_name(self) -> str:
+        return "variance" if self.covariance == "diagonal" else "covariance"
+
+    def _square_units(self, normaliser: Normaliser) -> np.ndarray:
+        if self.covariance == "diagonal":
+            return normaliser.scale**2
+        return pack_lower(np.outer(normaliser.scale, normaliser.scale)[None])[0]
+
+    @property
+    def clumps_(self) -> dict[str, np.ndarray]:
         """What is kept of the data, in its units: clumps, then singlets.
 
         count (n,) float64; mean (n, D); variance (n_clumps, D) or covariance (n_clumps, D (D + 1) / 2), packed.
         """
+        self._require_memory()
         items, normaliser = self._items, self._normaliser
         if normaliser is None:
-            raise NotFittedError("no model yet: the first epoch is not full (flush learns what is here)")
+            raise self._no_model()
         n = items.n_items
-        diagonal = self.covariance == "diagonal"
-        units = normaliser.scale**2
-        if not diagonal:
-            units = pack_lower(np.outer(normaliser.scale, normaliser.scale)[None])[0]
         return {
             "count": items.counts[:n].copy(),
             "mean": items.x[:n] * normaliser.scale + normaliser.shift,
-            "variance" if diagonal else "covariance": self._builder.family.clump_moments(items) * units,
+            self._spread_name: self._builder.family.clump_moments(items) * self._square_units(normaliser),
         }
 
     # State
 
-    def memory_bytes(self) -> int:
-        """Return the bytes of all arrays, a constant: the predictive at its largest; older ones are their holders'."""
-        arrays = [*self._items.arrays(), *self._builder.arrays(), *self._compressor.arrays(), self._pending]
-        snapshot = StudentMixture.bytes_of(self.covariance, self.n_dims, self.max_components)
-        return sum(array.nbytes for array in arrays) + snapshot
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of all arrays, constants; the predictive at its largest, older ones are their holders'."""
+        self._require_memory()
+        parts = {"items": self._items, "model": self._builder, "compression": self._compressor}
+        taken = {name: sum(array.nbytes for array in part.arrays()) for name, part in parts.items()}
+        predictive = StudentMixture.bytes_of(self.covariance, self.n_features_in_, self.max_components)
+        return taken | {"buffer": self._pending.nbytes, "predictive": predictive}
 
     def _config(self) -> np.ndarray:
-        settings: list[float] = [
-            self.n_dims,
-            COVARIANCES.index(self.covariance),
-            self.memory,
-            self.epoch_size,
-            self.horizon,
-        ]
+        """What a state must agree with to be restored here: the settings and the width, in a fixed order."""
+        settings: list[float] = [self.n_features_in_, COVARIANCES.index(self.covariance)]
+        settings += [self.memory, self.rows_per_epoch, self.horizon]
         settings += [self.concentration, self.prior_strength, self.prior_scale, self.max_components]
         settings += [self.max_iterations, self.warm_start, CLUMP_MOMENTS.index(self.clump_moments)]
         return np.array(settings, np.float64)
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> State:
         """Return everything learned and buffered as a flat set of arrays; a restored learner continues bit for bit."""
+        self._require_memory()
         builder, items = self._builder, self._items
         k, moments, who = builder.n_components, builder.family.moments, builder.identities
         normaliser, nothing = self._normaliser, np.zeros(0)
@@ -391,18 +447,21 @@ class MemoryBoundedMixture(Restorable):
             "free_energy": np.array(self.free_energy_),
         }
 
-    def prepare(self, state: State) -> Commit:
-        """Validate a state; the commit becomes the learner that it was taken from. SnapshotError where none fits."""
-        self._check_state(state)
-        return lambda: self._take_over(state)
+    def _width_of(self, state: State) -> int:
+        return width_of(state)
+
+    def _prepare(self, state: State) -> Commit:
+        clumps, waiting = len(self._items.second), len(self._pending)
+        room = Room(self.n_features_in_, self.memory, clumps, self.max_components, waiting)
+        check_state(state, self._config(), self._builder.family, room)
+        held = {name: np.array(array) for name, array in state.items()}
+        return lambda: self._take_over(held)
 
     def _take_over(self, state: State) -> None:
         builder, items = self._builder, self._items
         self._n_pending = len(state["pending"])
         self._pending[: self._n_pending] = state["pending"]
-        self._normaliser = None
-        if len(state["shift"]):
-            self._normaliser = Normaliser(np.array(state["shift"]), np.array(state["scale"]))
+        self._normaliser = Normaliser(state["shift"], state["scale"]) if len(state["shift"]) else None
         items.n_items, items.n_clumps = len(state["x"]), len(state["second"])
         items.x[: items.n_items] = state["x"]
         items.counts[: items.n_items] = state["counts"]
@@ -423,43 +482,6 @@ class MemoryBoundedMixture(Restorable):
         self._predictive = None
         if k:
             builder.update_sticks()
-            self._predictive = StudentMixture(self.components)
-            self._old_born = self.components["born_epoch"]
-
-    def _check_state(self, state: dict[str, np.ndarray]) -> None:
-        wrong = sorted(set(STATE_NAMES).symmetric_difference(state))
-        if wrong:
-            raise SnapshotError(f"mixture state: {', '.join(wrong)} missing or too many")
-        if not np.array_equal(state["version"], VERSION):
-            raise SnapshotError(f"mixture state: version {state['version']}, this program reads {VERSION}")
-        if not np.array_equal(state["config"], self._config()):
-            raise SnapshotError("mixture state: it belongs to other settings than this learner's")
-        n, c, k = len(state["x"]), len(state["second"]), len(state["component_count"])
-        d, family = self.n_dims, self._builder.family
-        fitted = d if len(state["shift"]) else 0
-        if bool(k) != bool(fitted) or k > self.max_components or c > n or n > self.memory:
-            raise SnapshotError(f"mixture state: {k} components, {c} clumps and {n} items do not fit together")
-        shapes = {
-            "x": (n, d),
-            "counts": (n,),
-            "second": (c, family.n_second),
-            "codes": (c, family.n_codes),
-            "component_count": (k,),
-            "component_mean": (k, d),
-            "shift": (fitted,),
-            "scale": (fitted,),
-            "component_scatter": (k, family.n_packed),
-            "component_id": (k,),
-            "component_born": (k,),
-            "component_tried": (k,),
-            "totals": (5,),
-            "pending": (len(state["pending"]), d),
-            "free_energy": (),
-        }
-        for name, shape in shapes.items():
-            if np.shape(state[name]) != shape:
-                raise SnapshotError(f"mixture state: {name} has shape {np.shape(state[name])}, not {shape}")
-            if name != "free_energy" and not np.isfinite(state[name]).all():
-                raise SnapshotError(f"mixture state: {name} is not finite")
-        if len(state["pending"]) >= self.epoch_size or c > len(self._items.second):
-            raise SnapshotError("mixture state: more rows are buffered or summarised than this learner holds")
+            summary = self.summary()
+            self._predictive = StudentMixture(summary)
+            self._old_born = summary["born_epoch"]

@@ -21,6 +21,15 @@ def pack_lower(square: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(square[:, low[0], low[1]])
 
 
+def unpack_lower(packed: np.ndarray, n_dims: int) -> np.ndarray:
+    """Return the symmetric matrices (n, d, d) whose lower triangles `pack_lower` packed."""
+    low = np.tril_indices(n_dims)
+    square = np.zeros((len(packed), n_dims, n_dims))
+    square[:, low[0], low[1]] = packed
+    square[:, low[1], low[0]] = packed
+    return square
+
+
 class StudentMixture:
     """Predictive density p(x | data) = sum_k E[pi_k] St(x | k) + (mass left) St(x | prior); integrates to one.
 
@@ -32,6 +41,15 @@ class StudentMixture:
     n_components, n_dims, epoch : int
     summary : dict of ndarray
         What `from_summary` rebuilds it from, bit for bit.
+
+    Examples
+    --------
+    >>> from stillwatch.learn import MemoryBoundedMixture, StudentMixture
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> learner = MemoryBoundedMixture(memory=100).fit(X)
+    >>> elsewhere = StudentMixture.from_summary(learner.summary())
+    >>> bool((elsewhere.score_samples(X) == learner.score_samples(X)).all())
+    True
     """
 
     def __init__(self, arrays: dict[str, np.ndarray]):

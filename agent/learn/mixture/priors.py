@@ -20,6 +20,12 @@ class Normaliser:
     shift, scale : ndarray of shape (n_dims,), float64
         Mean of the first epoch; its deviation, per dimension for the diagonal family (whose dimensions may have
         different units) and overall for the full one (whose prior is invariant to rotation).
+
+    Examples
+    --------
+    >>> from stillwatch.learn import Normaliser
+    >>> Normaliser.measure(np.array([[0.0, 100.0], [2.0, 300.0]]), "diagonal").apply(np.array([[1.0, 400.0]])).tolist()
+    [[0.0, 2.0]]
     """
 
     shift: np.ndarray

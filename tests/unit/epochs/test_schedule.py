@@ -102,7 +102,7 @@ def test_masked_patches_are_never_learnt(make):
     for i in range(10):
         learners.offer(i, i, rows, valid, frame, b"")
     learners.activate()
-    assert np.abs(learners["patches"].clumps["mean"]).max() < 100.0
+    assert np.abs(learners["patches"].clumps_["mean"]).max() < 100.0
 
 
 def test_a_state_that_does_not_fit_changes_nothing(make):

@@ -81,7 +81,7 @@ def _limited(data: DataSet, n_rows: int) -> DataSet:
 
 
 def _learner(data: DataSet, validation: int, seed: int, racing: float | None = None) -> StreamGreedy:
-    return StreamGreedy(data.train.shape[1], k=K, block=500, validation=validation, seed=seed, racing=racing)
+    return StreamGreedy(k=K, block=500, validation=validation, seed=seed, racing=racing)
 
 
 def _stream(data: DataSet, validation: int, seed: int, order: str, racing: float | None = None) -> Row:
@@ -113,7 +113,7 @@ def _learner_row(method: str, learner: StreamGreedy, data: DataSet, cost: Cost, 
         "block": learner.block,
         "validation": learner.validation,
         "seen": learner.n_seen_,
-        "state_bytes": learner.memory_bytes(),
+        "state_bytes": sum(learner.memory_bytes().values()),
         "swaps": learner.n_swaps_,
         "held": learner.n_held_,
         "rows_per_cpu_second": learner.n_seen_ / cost.cpu_seconds,

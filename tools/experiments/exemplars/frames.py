@@ -116,12 +116,7 @@ def _choose(method: str, described: np.ndarray, k: int, config: Config) -> tuple
     settings = config.exemplars
     phantom = "random" if method == "streamgreedy_random_phantom" else "origin"
     learner = StreamGreedy(
-        described.shape[1],
-        k=k,
-        block=settings.block,
-        validation=settings.validation,
-        phantom=phantom,
-        minimum_gain=settings.minimum_gain,
+        k=k, block=settings.block, validation=settings.validation, phantom=phantom, minimum_gain=settings.minimum_gain
     )
     _, cost = measure(lambda: learner.partial_fit(described).flush())
     return learner.exemplar_rows_, {
@@ -130,7 +125,7 @@ def _choose(method: str, described: np.ndarray, k: int, config: Config) -> tuple
         "utility": learner.utility_,
         "seconds": cost.seconds,
         "peak_rss_mb": cost.peak_rss_mb,
-        "state_bytes": learner.memory_bytes(),
+        "state_bytes": sum(learner.memory_bytes().values()),
     }
 
 

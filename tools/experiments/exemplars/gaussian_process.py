@@ -70,7 +70,7 @@ def _active_set(
     objective: Literal["variance", "entropy"], hyper: Hyper, train, test, k: int, validation: int, seed: int
 ) -> Row:
     learner = GaussianProcessActiveSet(
-        8, k=k, objective=objective, block=BLOCK, validation=validation, seed=seed, **hyper._asdict()
+        k=k, objective=objective, block=BLOCK, validation=validation, seed=seed, **hyper._asdict()
     )
 
     def learn() -> None:
@@ -79,9 +79,9 @@ def _active_set(
         learner.flush()
 
     _, cost = measure(learn)
-    active = learner.active_set
-    sampled = active.reservoir.row_numbers[: active.reservoir.count] % len(train[0])
-    error = np.square(learner.predict(train[0][sampled])[0] - train[1][sampled]).mean() if len(sampled) else None
+    active = learner.active_set_
+    sampled = active.reservoir_.row_numbers[: active.reservoir_.count] % len(train[0])
+    error = np.square(learner.predict(train[0][sampled]) - train[1][sampled]).mean() if len(sampled) else None
     return _row(objective, learner, test, k, cost) | {
         "block": BLOCK,
         "validation": validation if objective == "variance" else None,
@@ -89,24 +89,24 @@ def _active_set(
         "utility": active.utility_,
         "train_loss": active.loss_ if objective == "variance" else None,
         "validation_mse": error,
-        "state_bytes": learner.memory_bytes(),
+        "state_bytes": sum(learner.memory_bytes().values()),
         "swaps": active.n_swaps_,
         "held": active.n_held_,
-        "factor_drift": active.process.drift,
+        "factor_drift": active.process_.drift,
         "seed": seed,
     }
 
 
 def _random(hyper: Hyper, train, test, k: int, seed: int) -> Row:
     """The first k rows of the shuffled stream."""
-    learner = GaussianProcessActiveSet(8, k=k, objective="entropy", block=k, **hyper._asdict())
+    learner = GaussianProcessActiveSet(k=k, objective="entropy", block=k, **hyper._asdict())
     _, cost = measure(lambda: learner.partial_fit(train[0][:k], train[1][:k]).flush())
-    return _row("random", learner, test, k, cost) | {"seen": k, "held": learner.active_set.n_held_, "seed": seed}
+    return _row("random", learner, test, k, cost) | {"seen": k, "held": learner.active_set_.n_held_, "seed": seed}
 
 
 def _row(method: str, learner: GaussianProcessActiveSet, test, k: int, cost: Cost) -> Row:
-    mean, variance = learner.predict(test[0])
-    noisy = variance + learner.active_set.process.noise_variance
+    mean, deviation = learner.predict(test[0], return_std=True)
+    noisy = deviation**2 + learner.active_set_.process_.noise_variance
     errors = np.square(mean - test[1])
     return {
         "method": method,

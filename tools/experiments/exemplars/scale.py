@@ -57,10 +57,15 @@ def scale(args: argparse.Namespace) -> Iterator[Row]:
     n_blocks = -(-(args.rows or N_ROWS) // BLOCK)
     stream = ImageLikeStream()
     held_out = np.concatenate([stream.block(10**9 + i) for i in range(10)]).astype(np.float64)
-    learner = StreamGreedy(N_DIMS, k=K, block=BLOCK, validation=VALIDATION, phantom="random")
+    learner = StreamGreedy(k=K, block=BLOCK, validation=VALIDATION, phantom="random").allocate(N_DIMS)
     online = OnlineKMeans(stream.block(0)[:K])
     methods: dict[str, tuple[Callable, Callable, int | None, int]] = {
-        "streamgreedy": (learner.partial_fit, lambda: learner.exemplars_, VALIDATION, learner.memory_bytes()),
+        "streamgreedy": (
+            learner.partial_fit,
+            lambda: learner.exemplars_,
+            VALIDATION,
+            sum(learner.memory_bytes().values()),
+        ),
         "online_kmeans": (online.partial_fit, lambda: online.centres, None, online.centres.nbytes + 8 * K),
     }
     total = 0.0

@@ -122,13 +122,13 @@ def _run(args: argparse.Namespace, data: DataSet, method: str, memory: int | Non
     else:
         settings |= {"memory": memory, "warm_start": method != "stillwatch_cold"}
         settings |= {"clump_moments": "exact" if method == "stillwatch_exact" else "rounded"}
-    learner = MemoryBoundedMixture(n_dims, **settings)
+    learner = MemoryBoundedMixture(**settings).allocate(n_dims)
     slowest = [0.0]
 
     def learn() -> None:
-        for first in range(0, n, learner.epoch_size):
+        for first in range(0, n, learner.rows_per_epoch):
             begin = time.perf_counter()
-            learner.partial_fit(data.train[first : first + learner.epoch_size])
+            learner.partial_fit(data.train[first : first + learner.rows_per_epoch])
             slowest[0] = max(slowest[0], time.perf_counter() - begin)
         learner.flush()
 
@@ -139,8 +139,12 @@ def _run(args: argparse.Namespace, data: DataSet, method: str, memory: int | Non
         "components": learner.n_components_,
     }
     row |= _agreement(data, learner.predict)
-    row |= {"seconds": cost.seconds, "peak_rss_mb": cost.peak_rss_mb, "state_bytes": learner.memory_bytes()}
-    return row | {"slowest_epoch_seconds": slowest[0], "epoch_size": learner.epoch_size}
+    row |= {
+        "seconds": cost.seconds,
+        "peak_rss_mb": cost.peak_rss_mb,
+        "state_bytes": sum(learner.memory_bytes().values()),
+    }
+    return row | {"slowest_epoch_seconds": slowest[0], "epoch_size": learner.rows_per_epoch}
 
 
 def _agreement(data: DataSet, predict: Callable[[np.ndarray], np.ndarray]) -> dict[str, Any]:

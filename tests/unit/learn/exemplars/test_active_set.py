@@ -18,14 +18,15 @@ def rows(n, seed=0):
 
 
 def learner(objective, **given):
-    return StreamGreedy(3, **({"k": 8, "objective": objective, "block": 15, "validation": 40} | HYPER | given))
+    settings = {"k": 8, "objective": objective, "block": 15, "validation": 40} | HYPER | given
+    return StreamGreedy(**settings).allocate(3)
 
 
 def test_variance_utility_is_the_mean_variance_that_the_active_set_explains():
     X, found = rows(120), learner("variance")
     for start in range(0, 120, 15):
         found.partial_fit(X[start : start + 15])
-        active, points = found.exemplar_rows_, X[found.reservoir.row_numbers[: found.reservoir.count]]
+        active, points = found.exemplar_rows_, X[found.reservoir_.row_numbers[: found.reservoir_.count]]
         assert found.utility_ == pytest.approx(explained_variance(X, active, points, *HYPER.values()), rel=1e-9)
         assert found.loss_ == pytest.approx(1.3 - found.utility_, rel=1e-9)
 
@@ -65,7 +66,7 @@ def test_the_factor_stays_that_of_the_active_set_over_many_swaps(objective):
     found = learner(objective, k=12)
     for seed in range(20):
         found.partial_fit(rows(60, seed) * (1.0 + seed / 5))
-    process = found.process
+    process = found.process_
     factor = np.tril(process._factor[:12, :12])
     a = found.exemplars_.astype(np.float64)[process._order]
     sigma = gaussian_covariance(a, a, LENGTHS, 1.3) + 0.05 * np.eye(12)
@@ -76,10 +77,10 @@ def test_the_factor_stays_that_of_the_active_set_over_many_swaps(objective):
 
 def test_a_wrong_factor_is_replaced_by_a_fresh_one_and_the_drift_is_told():
     found = learner("entropy").partial_fit(rows(30))
-    found.process._factor[3, 1] += 0.25
+    found.process_._factor[3, 1] += 0.25
     found.partial_fit(rows(15 * 8, seed=1))
-    assert found.process.drift > 1e-3
-    precision = found.process.precision()
+    assert found.process_.drift > 1e-3
+    precision = found.process_.precision()
     a = found.exemplars_.astype(np.float64)
     sigma = gaussian_covariance(a, a, LENGTHS, 1.3) + 0.05 * np.eye(8)
     np.testing.assert_allclose(precision @ sigma, np.eye(8), atol=1e-9)
@@ -95,41 +96,41 @@ def test_identical_rows_give_one_active_row_and_no_failure(objective):
 def test_predictions_are_those_of_the_full_formula():
     X, test = rows(100), rows(20, seed=7)
     y = np.sin(X).sum(axis=1)
-    found = GaussianProcessActiveSet(3, k=20, block=25, validation=50, **HYPER).partial_fit(X, y)
-    chosen = found.active_set.exemplar_rows_
+    found = GaussianProcessActiveSet(k=20, block=25, validation=50, **HYPER).partial_fit(X, y)
+    chosen = found.active_set_.exemplar_rows_
     assert np.array_equal(found.targets_, y[chosen])
     a = X[chosen]
     sigma = gaussian_covariance(a, a, LENGTHS, 1.3) + 0.05 * np.eye(20)
     cross = gaussian_covariance(test, a, LENGTHS, 1.3)
-    mean, variance = found.predict(test)
+    mean, deviation = found.predict(test, return_std=True)
     np.testing.assert_allclose(mean, cross @ np.linalg.solve(sigma, y[chosen]), atol=1e-6)
     wanted = 1.3 - (cross * np.linalg.solve(sigma, cross.T).T).sum(axis=1)
-    np.testing.assert_allclose(variance, wanted, atol=1e-6)
+    np.testing.assert_allclose(deviation**2, wanted, atol=1e-6)
 
 
 def test_variance_is_never_negative_and_far_rows_have_the_prior_one():
-    found = GaussianProcessActiveSet(3, k=20, block=25, **HYPER).partial_fit(rows(100), np.zeros(100))
-    assert (found.predict(rows(500, seed=3))[1] >= 0.0).all()
-    mean, variance = found.predict(np.full((1, 3), 1e6))
+    found = GaussianProcessActiveSet(k=20, block=25, **HYPER).partial_fit(rows(100), np.zeros(100))
+    assert (found.predict(rows(500, seed=3), return_std=True)[1] >= 0.0).all()
+    mean, deviation = found.predict(np.full((1, 3), 1e6), return_std=True)
     assert mean[0] == 0.0
-    assert variance[0] == pytest.approx(1.3)
+    assert deviation[0] ** 2 == pytest.approx(1.3)
 
 
 def test_more_active_rows_predict_better():
     X, test = rows(600), rows(200, seed=9)
     errors = []
     for k in (10, 40, 120):
-        found = GaussianProcessActiveSet(3, k=k, block=60, validation=200, **HYPER)
+        found = GaussianProcessActiveSet(k=k, block=60, validation=200, **HYPER)
         found.partial_fit(X, np.sin(2 * X).sum(axis=1))
-        errors.append(np.square(found.predict(test)[0] - np.sin(2 * test).sum(axis=1)).mean())
+        errors.append(np.square(found.predict(test) - np.sin(2 * test).sum(axis=1)).mean())
     assert errors[0] > errors[1] > errors[2]
 
 
 def test_predictions_and_learning_go_on_from_a_restored_state():
     X = rows(100)
     y = X.sum(axis=1)
-    first = GaussianProcessActiveSet(3, k=10, block=20, validation=40, **HYPER).partial_fit(X[:70], y[:70])
-    second = GaussianProcessActiveSet(3, k=10, block=20, validation=40, **HYPER)
+    first = GaussianProcessActiveSet(k=10, block=20, validation=40, **HYPER).partial_fit(X[:70], y[:70])
+    second = GaussianProcessActiveSet(k=10, block=20, validation=40, **HYPER)
     second.restore(first.state())
     first.predict(X)  # must not matter
     for found in (first, second):
@@ -140,7 +141,7 @@ def test_predictions_and_learning_go_on_from_a_restored_state():
 
 
 def test_bad_targets_and_settings_are_refused():
-    found = GaussianProcessActiveSet(3, k=4, **HYPER)
+    found = GaussianProcessActiveSet(k=4, **HYPER).allocate(3)
     with pytest.raises(ValueError, match="y: shape \\(2,\\), must be \\(3,\\)"):
         found.partial_fit(rows(3), np.zeros(2))
     with pytest.raises(ValueError, match="finite"):
@@ -148,7 +149,7 @@ def test_bad_targets_and_settings_are_refused():
     with pytest.raises(NotFittedError, match="no row yet"):
         found.predict(rows(2))
     with pytest.raises(ValueError, match="none of variance, entropy"):
-        GaussianProcessActiveSet(3, k=4, objective="clustering", **HYPER)
+        GaussianProcessActiveSet(k=4, objective="clustering", **HYPER).allocate(3)
     for wrong in ({"noise_variance": 0.0}, {"signal_variance": -1.0}, {"lengthscales": np.zeros(3)}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             learner("variance", **wrong)
@@ -157,4 +158,4 @@ def test_bad_targets_and_settings_are_refused():
     with pytest.raises(ValueError, match="has no weights"):
         _ = learner("variance").exemplar_weights_
     with pytest.raises(ValueError, match="has no Gaussian process"):
-        _ = StreamGreedy(3, k=2).process
+        _ = StreamGreedy(k=2).allocate(3).process_

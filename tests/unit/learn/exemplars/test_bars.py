@@ -8,7 +8,7 @@ from stillwatch.tools.experiments.mixture.data import digits20, synth50
 
 
 def loss_of_one_pass(data, validation):
-    found = StreamGreedy(data.train.shape[1], k=100, block=500, validation=validation).partial_fit(data.train).flush()
+    found = StreamGreedy(k=100, block=500, validation=validation).partial_fit(data.train).flush()
     assert found.n_held_ == 100
     return mean_least_distance(data.train, found.exemplars_.astype(float))
 

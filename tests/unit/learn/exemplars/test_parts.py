@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from reference_kernels_exemplars import DISSIMILARITIES
 
+from stillwatch.base.errors import SnapshotError
 from stillwatch.learn.exemplars.dissimilarity import Dissimilarity, PreparedRows
 from stillwatch.learn.exemplars.payloads import PayloadStore
 from stillwatch.learn.exemplars.reservoir import Reservoir
@@ -52,10 +53,14 @@ def test_a_store_refuses_lengths_that_do_not_add_up():
     store = PayloadStore(3, 4)
     store.put(1, b"abc")
     state = store.state(3)
-    assert store.fits(state, 3)
-    assert not store.fits(state, 2)
-    assert not store.fits({**state, "payload": state["payload"][:-1]}, 3)
-    assert not store.fits({**state, "payload_lengths": np.array([0, 5, -2])}, 3)
+    store.prepare(state, 3, "here")
+    for wrong, count in (
+        (state, 2),
+        (state | {"payload": state["payload"][:-1]}, 3),
+        (state | {"payload_lengths": np.array([0, 5, -2])}, 3),
+    ):
+        with pytest.raises(SnapshotError, match="here"):
+            store.prepare(wrong, count, "here")
 
 
 # -- dissimilarities -------------------------------------------------------------------------------------------
@@ -87,7 +92,7 @@ def blobs(n, seed=0):
 
 
 def raced_and_plain(X, k, validation, delta=0.05, **given):
-    made = [StreamGreedy(8, k=k, block=50, validation=validation, racing=r, **given) for r in (delta, None)]
+    made = [StreamGreedy(k=k, block=50, validation=validation, racing=r, **given) for r in (delta, None)]
     return [learner.partial_fit(X) for learner in made]
 
 
@@ -99,7 +104,7 @@ def test_racing_asks_fewer_points_and_loses_little():
 
 def test_a_race_never_takes_a_swap_that_loses():
     X = blobs(3000, seed=1)
-    raced = StreamGreedy(8, k=8, block=50, validation=1000, racing=0.05).partial_fit(X[:2000])
+    raced = StreamGreedy(k=8, block=50, validation=1000, racing=0.05).partial_fit(X[:2000])
     raced.fix_validation()
     for start in range(2000, 3000, 50):
         before = raced.utility_
@@ -109,8 +114,8 @@ def test_a_race_never_takes_a_swap_that_loses():
 
 def test_racing_on_few_points_decides_as_exactly_as_scoring_does():
     X = blobs(400, seed=2)
-    raced = StreamGreedy(8, k=5, block=50, validation=200, racing=0.5).partial_fit(X)
-    objective, n = raced._objective, raced.reservoir.count
+    raced = StreamGreedy(k=5, block=50, validation=200, racing=0.5).partial_fit(X)
+    objective, n = raced._objective, raced.reservoir_.count
     wanted = np.sort(np.column_stack([objective._p[:n], objective._e[:n]]), axis=1)
     assert np.array_equal(objective._m[:n], wanted[:, 0])
     assert objective.n_asked == objective.n_possible

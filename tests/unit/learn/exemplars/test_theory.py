@@ -49,10 +49,10 @@ def test_separated_clusters_are_solved_in_two_passes(k, block, order):
     elif order == "reversed":
         X = np.ascontiguousarray(X[::-1])
     # W = all rows throughout, as the proposition has it: a first pass that only samples
-    learner = StreamGreedy(4, k=k, block=block, validation=24)
-    learner.reservoir.offer(X, 0, np.random.default_rng(0))
+    learner = StreamGreedy(k=k, block=block, validation=24).allocate(4)
+    learner.reservoir_.offer(X, 0, np.random.default_rng(0))
     learner._objective.start(X, np.random.default_rng(0))
-    learner._objective._take_points(learner.reservoir, np.arange(24))
+    learner._objective._take_points(learner.reservoir_, np.arange(24))
     learner.fix_validation()
     learner.n_blocks_ = 1
     learner.partial_fit(X).partial_fit(X).flush()
@@ -79,7 +79,7 @@ def best_of_each(X):
 def test_at_convergence_clustering_has_half_the_best_utility(seed, eta, phantom):
     X = np.random.default_rng(seed).normal(size=(14, 2)).astype(np.float32)
     x0 = np.full(2, 3.0 if phantom == "far" else 0.0)
-    learner = StreamGreedy(2, k=3, block=4, validation=14, phantom=x0, minimum_gain=eta)
+    learner = StreamGreedy(k=3, block=4, validation=14, phantom=x0, minimum_gain=eta)
     pass_until_converged(learner, X, seed)
     utility = clustering_utility(X, x0)
     assert learner.utility_ == pytest.approx(utility(rows_of(learner, X)), rel=1e-5)
@@ -91,7 +91,7 @@ def test_at_convergence_clustering_has_half_the_best_utility(seed, eta, phantom)
 def test_at_convergence_an_active_set_has_half_the_best_utility(seed, objective):
     X = np.random.default_rng(seed).normal(size=(11, 2)).astype(np.float32)
     hyper = {"lengthscales": np.array([1.0, 0.6]), "signal_variance": 1.2, "noise_variance": 0.1}
-    learner = StreamGreedy(2, k=3, block=4, validation=11, objective=objective, **hyper)
+    learner = StreamGreedy(k=3, block=4, validation=11, objective=objective, **hyper)
     pass_until_converged(learner, X, seed)
 
     def utility(chosen):
@@ -107,7 +107,7 @@ def test_at_convergence_an_active_set_has_half_the_best_utility(seed, objective)
 @pytest.mark.parametrize("seed", range(3))
 def test_at_convergence_no_swap_at_all_gains(seed):
     X = np.random.default_rng(seed).normal(size=(30, 3)).astype(np.float32)
-    learner = StreamGreedy(3, k=5, block=7, validation=30)
+    learner = StreamGreedy(k=5, block=7, validation=30)
     pass_until_converged(learner, X)
     utility = clustering_utility(X, np.zeros(3))
     chosen = rows_of(learner, X)
@@ -118,7 +118,7 @@ def test_at_convergence_no_swap_at_all_gains(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_first_block_is_filled_greedily(seed):
     X = np.random.default_rng(seed).normal(size=(12, 2)).astype(np.float32)
-    learner = StreamGreedy(2, k=12, block=12, validation=12, phantom=np.full(2, 4.0))
+    learner = StreamGreedy(k=12, block=12, validation=12, phantom=np.full(2, 4.0))
     learner.partial_fit(X)
     utility = clustering_utility(X, np.full(2, 4.0))
     chosen = []

@@ -17,7 +17,8 @@ SETTINGS = {"memory": 200, "horizon": 5000, "max_components": 12}
 
 def learner(form="diagonal", n_dims=4, **settings):
     moments = "exact" if form == "full" else "rounded"
-    return MemoryBoundedMixture(n_dims, covariance=covariance_of(form), clump_moments=moments, **(SETTINGS | settings))
+    given = {"covariance": covariance_of(form), "clump_moments": moments} | SETTINGS | settings
+    return MemoryBoundedMixture(**given).allocate(n_dims)
 
 
 def fitted(form="diagonal", n_rows=450, seed=1, **settings):
@@ -88,7 +89,7 @@ def test_three_times_as_many_rounded_clumps_fit_at_fifty_dimensions():
     kept = []
     for form in ("full", "rounded"):
         model = learner(form, n_dims=50, memory=1500, max_components=20).partial_fit(rows)
-        kept.append(len(model.clumps["covariance"]))
+        kept.append(len(model.clumps_["covariance"]))
         assert model._items.second.nbytes + model._items.codes.nbytes <= 750 * 50 * 4
     assert kept[0] <= 750 * 50 // 1326
     assert kept[0] * 2.5 < kept[1] <= 750 * 50 // 409
@@ -118,7 +119,7 @@ def test_memory_is_exact_and_never_grows(form):
     again = [*model._items.arrays(), *model._builder.arrays(), *model._compressor.arrays(), model._pending]
     assert model.memory_bytes() == before
     assert [array.ctypes.data for array in again] == addresses
-    assert before == rooms + StudentMixture.bytes_of(covariance_of(form), 4, 12)
+    assert sum(before.values()) == rooms + StudentMixture.bytes_of(covariance_of(form), 4, 12)
     snapshot = model.predictive()
     assert snapshot.memory_bytes() == StudentMixture.bytes_of(covariance_of(form), 4, snapshot.n_components)
 
@@ -131,7 +132,7 @@ def test_values_kept_stay_within_the_bound_and_no_point_is_lost(seed, form):
     cost = {"diagonal": 11, "full": 21, "rounded": 15}[form]
     for first in range(0, 1500, 100):
         model.partial_fit(rows[first : first + 100])
-        kept = model.clumps
+        kept = model.clumps_
         n_clumps = len(kept["variance" if form == "diagonal" else "covariance"])
         assert n_clumps * cost + (len(kept["count"]) - n_clumps) * 5 <= 100 * 5
         assert kept["count"].sum() == first + 100 == model.n_seen_
@@ -143,7 +144,7 @@ def test_values_kept_stay_within_the_bound_and_no_point_is_lost(seed, form):
 @pytest.mark.parametrize("form", FORMS)
 def test_total_second_moment_survives_compression(form):
     model, rows = fitted(form, n_rows=1000)
-    kept, total = model.clumps, np.zeros((4, 4))
+    kept, total = model.clumps_, np.zeros((4, 4))
     low = np.tril_indices(4)
     for i, (count, mean) in enumerate(zip(kept["count"], kept["mean"], strict=True)):
         total += count * np.outer(mean, mean)
@@ -174,7 +175,7 @@ def test_rows_that_are_not_finite_are_refused_whole(bad):
 @pytest.mark.parametrize("shape", [(4,), (3, 5), (2, 2, 4), ()])
 def test_wrong_shapes_are_refused(shape):
     model, _ = fitted()
-    with pytest.raises(ValueError, match="X: shape"):
+    with pytest.raises(ValueError, match="X"):
         model.partial_fit(np.zeros(shape))
 
 
@@ -220,7 +221,7 @@ def test_asking_changes_nothing(form):
     model.score_samples(rows)
     model.predict(rows)
     model.predict_proba(rows)
-    _ = model.components, model.clumps, model.predictive(), model.free_energy_
+    _ = model.summary(), model.clumps_, model.predictive(), model.free_energy_
     assert state_hash(model.state()) == before
 
 
@@ -295,7 +296,7 @@ def test_ids_are_stable_and_never_used_twice():
     model, ever, last = learner(memory=300), set(), set()
     for first in range(0, 3000, 150):
         model.partial_fit(rows[first : first + 150])
-        now, report = set(model.components["id"].tolist()), model.report_
+        now, report = set(model.summary()["id"].tolist()), model.report_
         births, deaths = {who for who, _ in report["births"]}, {who for who, _ in report["deaths"]}
         assert births == now - last
         assert deaths == last - now
@@ -309,9 +310,9 @@ def test_ids_are_stable_and_never_used_twice():
 def test_a_cold_start_keeps_the_ids_of_what_it_finds_again(form):
     rows, _ = clusters(8, n_rows=800, n_clusters=3, gap=9.0)
     model = learner(form, warm_start=False, prior_scale=0.02).partial_fit(rows[:400])
-    before = set(model.components["id"].tolist())
+    before = set(model.summary()["id"].tolist())
     model.partial_fit(rows[400:])
-    assert before <= set(model.components["id"].tolist())
+    assert before <= set(model.summary()["id"].tolist())
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -333,7 +334,7 @@ def test_components_that_cannot_be_kept_apart_are_joined_and_counted():
         joined += model.report_.get("forced_merges", 0)
         if not model.report_:
             continue
-        assert len(model.clumps["covariance"]) * 45 <= 400
+        assert len(model.clumps_["covariance"]) * 45 <= 400
     assert joined > 0
 
 
@@ -343,7 +344,7 @@ def test_components_that_cannot_be_kept_apart_are_joined_and_counted():
 ])  # fmt: skip
 def test_settings_that_cannot_work_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong)) if "epoch_size" not in wrong else "memory"):
-        MemoryBoundedMixture(4, **(SETTINGS | wrong))
+        MemoryBoundedMixture(**(SETTINGS | wrong)).allocate(4)
 
 
 @pytest.mark.slow

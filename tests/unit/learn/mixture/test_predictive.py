@@ -15,12 +15,12 @@ from stillwatch.learn.mixture.predictive import StudentMixture
 @pytest.fixture(params=FAMILIES)
 def model(request):
     rows, _ = clusters(3, n_rows=500)
-    return MemoryBoundedMixture(4, covariance=request.param, memory=300, max_components=12).partial_fit(rows * 2 + 7)
+    return MemoryBoundedMixture(covariance=request.param, memory=300, max_components=12).partial_fit(rows * 2 + 7)
 
 
 def expected_log_joint(model, x):
     """Return log weight + log density in the units of the data, by SciPy."""
-    c = model.components
+    c = model.summary()
     kappa0, first, third = c["prior"]
     count = np.append(c["count"], 0.0)
     mean = np.vstack([(c["mean"] - c["shift"]) / c["scale"], np.zeros(4)])
@@ -51,17 +51,17 @@ def test_scores_are_those_of_a_mixture_of_student_t(model):
     np.testing.assert_allclose(model.score_samples(x), logsumexp(expected, axis=1), atol=1e-8)
     found = model.predictive().log_joint(x, np.empty((300, model.n_components_ + 1)))
     np.testing.assert_allclose(found, expected, atol=1e-8)
-    np.testing.assert_array_equal(model.predict(x), model.components["id"][expected[:, :-1].argmax(axis=1)])
+    np.testing.assert_array_equal(model.predict(x), model.summary()["id"][expected[:, :-1].argmax(axis=1)])
     shares = np.exp(expected - logsumexp(expected, axis=1, keepdims=True))
     np.testing.assert_allclose(model.predict_proba(x), shares[:, :-1], atol=1e-9)
 
 
 def test_a_density_rebuilt_from_its_summary_is_the_same(model):
     x = np.random.default_rng(1).normal(size=(200, 4)) * 8
-    again = StudentMixture.from_summary(model.components)
+    again = StudentMixture.from_summary(model.summary())
     np.testing.assert_array_equal(again.score_samples(x), model.score_samples(x))
     np.testing.assert_array_equal(again.predict(x), model.predict(x))
-    single = {name: np.float32(v) if v.dtype == np.float64 else v for name, v in model.components.items()}
+    single = {name: np.float32(v) if v.dtype == np.float64 else v for name, v in model.summary().items()}
     assert (StudentMixture.from_summary(single).predict(x) == model.predict(x)).mean() > 0.99
 
 
@@ -87,7 +87,7 @@ def test_a_snapshot_does_not_change_when_its_learner_learns_on(model):
     {"mean": None}, {"count": np.ones(99)}, {"kind": np.array(5)}, {"scale": np.full(4, np.nan)},
 ])  # fmt: skip
 def test_a_summary_that_does_not_fit_is_refused(model, change):
-    arrays = model.components | change
+    arrays = model.summary() | change
     arrays = {name: value for name, value in arrays.items() if value is not None}
     with pytest.raises(SnapshotError, match="mixture summary"):
         StudentMixture.from_summary(arrays)

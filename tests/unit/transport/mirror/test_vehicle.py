@@ -114,7 +114,7 @@ def test_mixture_learnt_from_real_digits_is_assigned_alike_within_its_bytes():
     with threadpool_limits(1):
         _, axes = np.linalg.eigh(pixels.T @ pixels)
         rows = np.ascontiguousarray(pixels @ axes[:, : -N_DIMS - 1 : -1])
-        learner = MemoryBoundedMixture(N_DIMS, memory=4000, max_components=100)
+        learner = MemoryBoundedMixture(memory=4000, max_components=100)
         vehicle = learner.partial_fit(rows).predictive()
     fields = model_fields(vehicle, 100)
     header = {name: getattr(small(), name) for name in Message.__struct_fields__}

@@ -74,7 +74,7 @@ def test_the_digits_table_has_a_line_for_each_setting(capsys):
 
 
 def test_the_first_prior_scale_is_the_learners_default_and_the_prior_is_its_too():
-    learner = MemoryBoundedMixture(2)
+    learner = MemoryBoundedMixture()
     assert learner.prior_scale == experiment_mixture_digits.PRIOR_SCALES[0]
     assert learner.prior_strength == experiment_mixture_digits.PRIOR_STRENGTH
 

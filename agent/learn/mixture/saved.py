@@ -1,0 +1,78 @@
+"""What a saved mixture must look like: names, types, shapes and ranges of its arrays, and what must agree among them.
+
+Called by agent/learn/mixture/mixture.py before it takes a state over. It must not change the learner.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stillwatch.base import Array, SnapshotError, State, check_arrays
+from stillwatch.learn.mixture.families import Family
+
+VERSION = 2
+WHERE = "mixture state"  # of messages about one that is refused
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a learner has room for."""
+
+    n_dims: int
+    items: int
+    clumps: int
+    components: int
+    waiting: int  # rows of an epoch: fewer wait
+
+
+def width_of(state: State) -> int:
+    """Return the width of the rows that a state is about."""
+    x = np.asarray(state.get("x", 0))
+    if x.ndim != 2 or not x.shape[1]:
+        raise SnapshotError(f"{WHERE}: x is missing or has shape {x.shape}, must be (n, n_features)")
+    return x.shape[1]
+
+
+def check_state(state: State, config: np.ndarray, family: Family, room: Room) -> None:
+    """Raise SnapshotError unless the state is of these settings, fits the room, and its values can be."""
+    _check_origin(state, config)
+    (n,), (c,), (k,), (waiting,) = (
+        np.shape(state.get(name, 0))[:1] or (0,) for name in ("x", "second", "component_count", "pending")
+    )
+    d, fitted = room.n_dims, (room.n_dims,) if k else (0,)
+    arrays = {
+        "version": Array(np.int64, ()),
+        "config": Array(np.float64, config.shape),
+        "pending": Array(np.float64, (waiting, d)),
+        "shift": Array(np.float64, fitted),
+        "scale": Array(np.float64, fitted, low=float(np.finfo(np.float64).tiny)),
+        "x": Array(np.float32, (n, d)),
+        "counts": Array(np.float64, (n,), low=0.0),
+        "second": Array(np.float32, (c, family.n_second)),
+        "codes": Array(np.int8, (c, family.n_codes)),
+        "component_count": Array(np.float64, (k,), low=0.0),
+        "component_mean": Array(np.float64, (k, d)),
+        "component_scatter": Array(np.float64, (k, family.n_packed)),
+        "component_id": Array(np.int64, (k,), low=0),
+        "component_born": Array(np.int64, (k,), low=0),
+        "component_tried": Array(np.float64, (k,), low=0.0),
+        "totals": Array(np.int64, (5,), low=0),
+        "free_energy": Array(np.float64, (), nan=True),
+    }
+    check_arrays(state, arrays, WHERE)
+    if k > room.components or c > min(n, room.clumps) or n > room.items:
+        raise SnapshotError(f"{WHERE}: {k} components, {c} clumps and {n} items do not fit together")
+    if waiting >= room.waiting:
+        raise SnapshotError(f"{WHERE}: {waiting} rows wait for an epoch of {room.waiting}")
+    ids, next_id = state["component_id"], state["totals"][3]
+    if len(np.unique(ids)) != k or (k and ids.max() >= next_id):
+        raise SnapshotError(f"{WHERE}: a component id appears twice, or was never given out")
+
+
+def _check_origin(state: State, config: np.ndarray) -> None:
+    version = state.get("version")
+    if version is not None and np.shape(version) == () and version != VERSION:
+        raise SnapshotError(f"{WHERE}: version {version}, this program reads {VERSION}")
+    given = state.get("config")
+    if given is not None and np.shape(given) == config.shape and not np.array_equal(given, config):
+        raise SnapshotError(f"{WHERE}: it belongs to other settings than this learner's")
