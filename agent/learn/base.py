@@ -235,12 +235,15 @@ class Estimator(Restorable):
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"settings": self.get_params(), "state": self.state() if self._is_allocated else None}
+        """What a pickle or a copy holds: the settings, the state, and the labels that a clusterer's `fit` left."""
+        labels = {name: vars(self)[name] for name in ("labels_",) if name in vars(self)}
+        return {"settings": self.get_params(), "state": self.state() if self._is_allocated else None, "labels": labels}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         vars(self).update(saved["settings"])
         if saved["state"] is not None:
             self.restore(saved["state"])
+        vars(self).update(saved["labels"])
 
     # -- what scikit-learn asks --------------------------------------------------------------------------------
 

@@ -481,15 +481,6 @@ class StreamGreedy(Estimator):
         self._rows_held[:held], self._adopted[:held] = own["rows"], own["adopted"]
         self._held = {row.tobytes(): slot for slot, row in enumerate(self._exemplars[:held])}
 
-    def __getstate__(self) -> dict[str, Any]:
-        saved = super().__getstate__()
-        return saved | {"labels_": self.labels_} if "labels_" in vars(self) else saved
-
-    def __setstate__(self, saved: dict[str, Any]) -> None:
-        super().__setstate__(saved)
-        if "labels_" in saved:
-            self.labels_ = saved["labels_"]
-
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays by part; the same from the first row to the last. `labels_` do not count."""
         self._require_memory()
