@@ -9,10 +9,11 @@ import textwrap
 import pytest
 
 from stillwatch.base.clock import VirtualClock
-from stillwatch.transport.thin.codec import ThinAlert, ThinCodec
+from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.link import ThinSender
 from stillwatch.transport.thin.outbox import Outbox
 from stillwatch.transport.thin.presets import PRESETS
+from stillwatch.transport.thin.records import ThinAlert
 from stillwatch.transport.wire.errors import LogError
 
 WALL_NS = 1_795_824_000_000_000_000

@@ -8,11 +8,11 @@ from stillwatch.transport.mirror.ground import ModelMirror
 from stillwatch.transport.mirror.model import posterior_gaussians, summary_of
 from stillwatch.transport.mirror.values import divergence
 from stillwatch.transport.mirror.vehicle import ModelEncoder
-from stillwatch.transport.thin.codec import ThinAlert
 from stillwatch.transport.thin.link import AlertArrived, PacketArrived, ThinReceiver, ThumbnailArrived
 from stillwatch.transport.thin.linksim import LinkModel
 from stillwatch.transport.thin.presets import PRESETS
 from stillwatch.transport.thin.receiver_log import ReceiverLog, read_received
+from stillwatch.transport.thin.records import ThinAlert
 from stillwatch.transport.thin.thumbnails import encode_thumbnail
 
 ACOUSTIC = ["micromodem-0", "micromodem-1", "micromodem-3", "micromodem-5"]

@@ -13,12 +13,13 @@ import time
 
 from stillwatch.base.clock import RealClock
 from stillwatch.tools import linksim
-from stillwatch.transport.thin.codec import ThinAlert, ThinCodec
+from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.link import ThinReceiver, ThinSender
 from stillwatch.transport.thin.outbox import Outbox
 from stillwatch.transport.thin.port import ThinPort
 from stillwatch.transport.thin.presets import Budget
 from stillwatch.transport.thin.receiver_log import ReceiverLog
+from stillwatch.transport.thin.records import ThinAlert
 
 AGENT = 7
 KEY = b"a key of thirty-two bytes, shared"[:32]

@@ -8,23 +8,21 @@ import argparse
 from stillwatch.transport.thin import (
     ENVELOPE_BYTES,
     KINDS,
-    LAYOUT,
     MAX_DATA_BYTES,
     MAX_STREAM_BYTES,
     PRESETS,
-    SIZED,
+    RECORDS,
     STATES,
     TAG_BYTES,
     TYPE_BITS,
     VERSION,
     Field,
-    record_bytes,
 )
 from stillwatch.transport.wire import Linear
 
 _HEAD = f"""# The thin link, bit by bit
 
-Made by `stillwatch thin-page` from transport/thin/layout.py; do not edit.
+Made by `stillwatch thin-page` from transport/thin/records.py; do not edit.
 
 A frame is what the modem carries in one piece. Bits are counted from the most significant of the first byte; every
 number is unsigned and big-endian.
@@ -72,12 +70,12 @@ def main(_args: argparse.Namespace) -> int:
 def thin_page() -> str:
     """Return the page as Markdown."""
     parts = [_HEAD]
-    for kind, fields in LAYOUT.items():
-        sized = " and data" if kind in SIZED else ""
-        parts.append(f"\n## {kind.name}: type {kind.value}, {record_bytes(kind)} bytes{sized}\n")
+    for kind, record in RECORDS.items():
+        sized = " and data" if record.has_data else ""
+        parts.append(f"\n## {kind.name}: type {kind.value}, {record.n_bytes} bytes{sized}\n")
         parts.append("| field | bits | meaning |\n| --- | --- | --- |")
         parts.append(f"| type | {TYPE_BITS} | {kind.value} |")
-        parts += [_row(field) for field in fields]
+        parts += [_row(field) for field in record.fields]
     parts.append(_TAIL)
     parts.append("## Numbers of kinds and states\n")
     parts.append("| number | kind of an alert | state of a heartbeat |\n| --- | --- | --- |")

@@ -4,19 +4,9 @@ In: alerts, models, thumbnails. Out: frames of a modem, and back.
 Imports: wire, mirror, disk.
 """
 
-from stillwatch.transport.thin.codec import (
-    ENVELOPE_BYTES,
-    MAX_DATA_BYTES,
-    MAX_STREAM_BYTES,
-    TAG_BYTES,
-    VERSION,
-    ComponentPart,
-    ThinAlert,
-    ThinCodec,
-    ThinHeartbeat,
-)
+from stillwatch.transport.thin.codec import ENVELOPE_BYTES, MAX_DATA_BYTES, TAG_BYTES, VERSION, ThinCodec
 from stillwatch.transport.thin.component import decode_component
-from stillwatch.transport.thin.layout import KINDS, LAYOUT, SIZED, STATES, TYPE_BITS, Field, record_bytes
+from stillwatch.transport.thin.layout import KINDS, STATES, TYPE_BITS, Field
 from stillwatch.transport.thin.link import (
     AlertArrived,
     Arrival,
@@ -32,6 +22,7 @@ from stillwatch.transport.thin.outbox import Outbox
 from stillwatch.transport.thin.port import ThinPort, parse_endpoint, read_link_key
 from stillwatch.transport.thin.presets import PRESETS, Preset, find_preset
 from stillwatch.transport.thin.receiver_log import ReceiverLog
+from stillwatch.transport.thin.records import MAX_STREAM_BYTES, RECORDS, ComponentPart, ThinAlert, ThinHeartbeat
 from stillwatch.transport.thin.thumbnails import HEADER_BYTES, decode_thumbnail
 from stillwatch.transport.thin.vehicle import VehicleLink
 
@@ -45,17 +36,16 @@ __all__ = [
     "HEADER_BYTES",
     "HeartbeatArrived",
     "KINDS",
-    "LAYOUT",
     "LinkModel",
     "LinkSimulator",
     "MAX_DATA_BYTES",
     "MAX_STREAM_BYTES",
     "Outbox",
     "PRESETS",
+    "RECORDS",
     "PacketArrived",
     "Preset",
     "ReceiverLog",
-    "SIZED",
     "STATES",
     "TAG_BYTES",
     "TYPE_BITS",
@@ -73,5 +63,4 @@ __all__ = [
     "find_preset",
     "parse_endpoint",
     "read_link_key",
-    "record_bytes",
 ]

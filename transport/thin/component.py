@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stillwatch.transport.thin.codec import ComponentPart
+from stillwatch.transport.thin.records import ComponentPart
 from stillwatch.transport.wire import BitReader, BitWriter, DecodeError, EncodeError, Linear, Logarithmic
 
 PART_BYTES = 22  # with record header and envelope 32

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import google_crc32c
 
-from stillwatch.transport.thin.codec import MAX_DATA_BYTES, MAX_STREAM_BYTES, Fragment, StreamAck
+from stillwatch.transport.thin.codec import MAX_DATA_BYTES
+from stillwatch.transport.thin.records import MAX_STREAM_BYTES, Fragment, StreamAck
 from stillwatch.transport.wire import EncodeError, LinkError
 
 SEAL_BYTES = 4

@@ -15,6 +15,18 @@ from stillwatch.transport.thin.codec import (
     N_PACKETS,
     N_STREAMS,
     NO_REQUEST,
+    ThinCodec,
+    ThinFrame,
+    data_overhead,
+    encode_record,
+    number_alert,
+    strip_alert,
+)
+from stillwatch.transport.thin.fragments import Reassembler, acknowledged, split
+from stillwatch.transport.thin.outbox import Number, Outbox
+from stillwatch.transport.thin.presets import Budget
+from stillwatch.transport.thin.receiver_log import ReceiverLog
+from stillwatch.transport.thin.records import (
     AlertAck,
     ComponentAck,
     ComponentPart,
@@ -22,21 +34,11 @@ from stillwatch.transport.thin.codec import (
     ModelRequest,
     Packet,
     PacketAck,
+    RecordType,
     StreamAck,
     ThinAlert,
-    ThinCodec,
-    ThinFrame,
     ThinHeartbeat,
-    data_overhead,
-    encode_record,
-    number_alert,
-    strip_alert,
 )
-from stillwatch.transport.thin.fragments import Reassembler, acknowledged, split
-from stillwatch.transport.thin.layout import RecordType
-from stillwatch.transport.thin.outbox import Number, Outbox
-from stillwatch.transport.thin.presets import Budget
-from stillwatch.transport.thin.receiver_log import ReceiverLog
 from stillwatch.transport.thin.scheduler import ClassRule, Item, Scheduler
 from stillwatch.transport.wire import DecodeError, LogError
 

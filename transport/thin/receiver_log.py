@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import google_crc32c
 
 from stillwatch.transport.disk import Clock, RecordWriter, log_files, read_records
-from stillwatch.transport.thin.codec import ALERT_BYTES, ThinAlert, decode_alert_record, encode_record
+from stillwatch.transport.thin.codec import ALERT_BYTES, decode_alert_record, encode_record
 from stillwatch.transport.thin.outbox import Number
+from stillwatch.transport.thin.records import ThinAlert
 from stillwatch.transport.wire import LogError
 
 logger = logging.getLogger(__name__)

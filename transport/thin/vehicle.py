@@ -13,13 +13,14 @@ import numpy as np
 
 from stillwatch.transport.disk import Clock
 from stillwatch.transport.mirror import INCARNATIONS, ModelEncoder
-from stillwatch.transport.thin.codec import ThinAlert, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.component import MAX_DIMS, encode_component
 from stillwatch.transport.thin.layout import STATES
 from stillwatch.transport.thin.link import ThinSender
 from stillwatch.transport.thin.outbox import Outbox
 from stillwatch.transport.thin.port import ThinPort, parse_endpoint, read_link_key
 from stillwatch.transport.thin.presets import find_preset
+from stillwatch.transport.thin.records import ThinAlert, ThinHeartbeat
 from stillwatch.transport.thin.scheduler import RULES
 from stillwatch.transport.thin.thumbnails import recode_thumbnail
 from stillwatch.transport.wire import MODEL_NUMBERS, EncodeError, EventKind, messages

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from stillwatch.transport.thin import codec as thin
 from stillwatch.transport.thin import layout as thin_layout
-from stillwatch.transport.thin.codec import (
+from stillwatch.transport.thin.codec import ThinCodec, encode_record
+from stillwatch.transport.thin.records import (
     AlertAck,
     ComponentAck,
     ComponentPart,
@@ -16,13 +17,11 @@ from stillwatch.transport.thin.codec import (
     ModelRequest,
     Packet,
     PacketAck,
+    RecordType,
     StreamAck,
     ThinAlert,
-    ThinCodec,
     ThinHeartbeat,
-    encode_record,
 )
-from stillwatch.transport.thin.layout import RecordType
 from stillwatch.transport.wire.errors import DecodeError, EncodeError
 
 CODEC = ThinCodec(200, b"key")

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stillwatch.transport.thin.codec import Fragment
 from stillwatch.transport.thin.fragments import Reassembler, acknowledged, split
+from stillwatch.transport.thin.records import Fragment
 from stillwatch.transport.wire.errors import EncodeError, LinkError
 
 

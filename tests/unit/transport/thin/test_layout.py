@@ -7,7 +7,9 @@ import pytest
 from places import ROOT
 
 from stillwatch.tools.pages.thin import thin_page
-from stillwatch.transport.thin.layout import LAYOUT, RecordType, pack, record_bytes, unpack
+from stillwatch.transport.thin.codec import ThinCodec, encode_record
+from stillwatch.transport.thin.layout import pack, unpack
+from stillwatch.transport.thin.records import RECORDS, Packet, RecordType, plain, table
 
 GOLDEN_ALERT = bytes.fromhex("20c814d200ddd512674e8cfe388082942e19aec3a944dbec14185a0d793d615f")
 
@@ -47,12 +49,40 @@ def test_the_page_is_made_of_the_table():
 
 @pytest.mark.parametrize("kind", RecordType)
 def test_every_record_is_in_the_table_and_fits_a_32_byte_frame(kind):
-    assert record_bytes(kind) + (kind in (2, 3, 4)) <= 26
-    names = [field.name for field in LAYOUT[kind] if field.name != "reserved"]
+    assert RECORDS[kind].n_bytes + (kind in (2, 3, 4)) <= 26
+    names = [field.name for field in RECORDS[kind].fields if field.name != "reserved"]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("kind", RecordType)
 def test_the_highest_values_come_back(kind):
-    values = [(1 << field.width) - 1 for field in LAYOUT[kind] if field.name != "reserved"]
-    assert unpack(kind, pack(kind, values)) == values
+    values = [(1 << field.width) - 1 for field in RECORDS[kind].fields if field.name != "reserved"]
+    assert unpack(RECORDS[kind].fields, pack(kind, RECORDS[kind].fields, values)) == values
+
+
+def test_a_type_without_a_row_cannot_be():
+    for kind in RecordType:
+        with pytest.raises(ValueError, match=rf"without a row: \['{kind.name}'\]"):
+            table({other: row for other, row in RECORDS.items() if other is not kind})
+
+
+def test_two_types_cannot_share_a_class():
+    with pytest.raises(ValueError, match="AlertAck.*AlertAck"):
+        table(RECORDS | {RecordType.PACKET_ACK: RECORDS[RecordType.ALERT_ACK]})
+
+
+@pytest.mark.parametrize("attributes", ["number answers", "number answers channel data", "number answers length"])
+def test_a_row_whose_attributes_are_not_the_class_s_cannot_be(attributes):
+    with pytest.raises(ValueError, match="Packet has"):
+        plain(Packet, RECORDS[RecordType.PACKET].fields, attributes)
+
+
+@pytest.mark.parametrize("kind", RecordType)
+def test_every_type_comes_back_as_its_own_class_through_its_row(kind):
+    row = RECORDS[kind]
+    values = [1] * len([field for field in row.fields if field.name not in ("reserved", "rest")])
+    record = row.record_of(values, b"data" if row.has_data else b"")
+    assert type(record) is row.record
+    head, *others = ThinCodec().decode(ThinCodec().frame([encode_record(record)])).records
+    assert (head, others) == (record, []) or repr(head) == repr(record)  # NaN is not equal to itself
+    assert list(row.values_of(record)) == values

@@ -10,7 +10,7 @@ from thin_world import START_WALL_NS, World, make_model
 from stillwatch.base.clock import VirtualClock
 from stillwatch.settings.config import LinkConfig
 from stillwatch.transport.mirror.ground import ModelMirror
-from stillwatch.transport.thin.codec import ThinAlert, ThinCodec, ThinHeartbeat
+from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.component import decode_component, encode_component
 from stillwatch.transport.thin.link import (
     AlertArrived,
@@ -24,6 +24,7 @@ from stillwatch.transport.thin.linksim import LinkModel
 from stillwatch.transport.thin.port import ThinPort
 from stillwatch.transport.thin.presets import PRESETS
 from stillwatch.transport.thin.receiver_log import ReceiverLog
+from stillwatch.transport.thin.records import ThinAlert, ThinHeartbeat
 from stillwatch.transport.thin.vehicle import VehicleLink, alert_from_message
 from stillwatch.transport.wire import messages
 from stillwatch.transport.wire.errors import LinkError

@@ -5,8 +5,9 @@ from collections import deque
 import numpy as np
 import pytest
 
-from stillwatch.transport.thin.codec import Packet, ThinCodec, encode_record
+from stillwatch.transport.thin.codec import ThinCodec, encode_record
 from stillwatch.transport.thin.presets import PRESETS, Budget
+from stillwatch.transport.thin.records import Packet
 from stillwatch.transport.thin.scheduler import STEADY_TRIES, ClassRule, Item, Scheduler
 from stillwatch.transport.wire.errors import LinkError
 

@@ -5,7 +5,8 @@ import json
 import msgpack
 from wire_examples import examples
 
-from stillwatch.transport.thin.codec import ThinAlert, ThinCodec
+from stillwatch.transport.thin.codec import ThinCodec
+from stillwatch.transport.thin.records import ThinAlert
 from stillwatch.transport.wire import EventKind, decode, encode
 
 
