@@ -15,6 +15,7 @@ from stillwatch.base import UsageError
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.data import Event, ReportData, read_report
 from stillwatch.tools.report.events import event_card
+from stillwatch.tools.report.learners import MODELS, in_order, model_view
 from stillwatch.tools.report.style import page
 from stillwatch.tools.report.timeline import labeller
 
@@ -120,8 +121,6 @@ def _correlation(a: ReportData, b: ReportData) -> float | None:
 
 def _facts(data: ReportData) -> dict[str, Any]:
     summary = data.summary or {}
-    model = data.last_model.get("patches")
-    scenes = data.last_model.get("scenes")
     return {
         "frames": summary.get("frames", data.received.get("score", 0)),
         "accepted": summary.get("accepted"),
@@ -129,12 +128,21 @@ def _facts(data: ReportData) -> dict[str, Any]:
         "dropped": summary.get("dropped"),
         "alerts": summary.get("alerts", len(data.events)),
         "hash": summary.get("hash", ""),
-        "patch components": model.n_components if model else None,
-        "patch free energy": round(model.free_energy, 3) if model and model.free_energy is not None else None,
-        "scene components": scenes.n_components if scenes else None,
-        "exemplars": len(data.exemplars),
+        **_model_facts(data),
+        "exemplars": sum(len(held) for held in data.galleries.values()),
         "config hash": data.run.config_hash,
     }
+
+
+def _model_facts(data: ReportData) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    for name in in_order({*data.last_model, *MODELS}, MODELS):
+        view, model = model_view(name), data.last_model.get(name)
+        facts[f"{view.noun} components"] = model.n_components if model else None
+        if view.shows_energy:
+            energy = model.free_energy if model else None
+            facts[f"{view.noun} free energy"] = round(energy, 3) if energy is not None else None
+    return facts
 
 
 def as_json(result: RunComparison) -> dict[str, Any]:

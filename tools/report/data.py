@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from stillwatch.tools.report.learners import EXAMPLE_ROLES
 from stillwatch.transport.disk import Run, open_run
 from stillwatch.transport.wire import messages as m
 
 MAX_BINS = 1600  # of the novelty curve
 MAX_POINTS = 600  # of slower curves: components, memory
 MAX_EVENTS = 2000
-MAX_EXEMPLARS = 200
+MAX_EXEMPLARS = 200  # of one role
+MAX_GALLERIES = 16
 SILENCE_NS = 5_000_000_000
 
 
@@ -155,9 +157,9 @@ class ReportData:
     events_left_out: int = 0
     models: dict[str, Thinned] = field(default_factory=dict)  # (x, ids, counts, frame, free energy, clumps, seconds)
     last_model: dict[str, m.Model] = field(default_factory=dict)
-    exemplars: dict[int, m.Exemplar] = field(default_factory=dict)
+    galleries: dict[str, dict[int, m.Exemplar]] = field(default_factory=dict)  # exemplars by role and id
     exemplar_x: dict[int, int] = field(default_factory=dict)
-    scene_pictures: dict[tuple[int, str], m.Exemplar] = field(default_factory=dict)  # by component and role
+    scene_pictures: dict[tuple[int, str], m.Exemplar] = field(default_factory=dict)  # examples, by component and role
     statuses: Thinned = field(default_factory=Thinned)  # (x, Status)
     gate: list[tuple[int, str, str]] = field(default_factory=list)  # x, state, reason
     source: list[tuple[int, str, str]] = field(default_factory=list)
@@ -288,19 +290,19 @@ class _Reader:
     def _on_exemplar(self, x: int, message: m.Exemplar) -> None:
         data = self.data
         for gone in [] if message.removed is None else message.removed.tolist():
-            data.exemplars.pop(gone, None)
+            for gallery in data.galleries.values():
+                gallery.pop(gone, None)
         if message.id < 0:
             return
-        if message.role != "frame":
+        if message.role in EXAMPLE_ROLES:
             key = (message.component, message.role)
             if message.thumbnail and (key in data.scene_pictures or len(data.scene_pictures) < 3 * MAX_EXEMPLARS):
                 data.scene_pictures[key] = message
             return
-        before = data.exemplars.get(message.id)
-        if before is not None and not message.thumbnail:
-            return
-        if message.thumbnail and len(data.exemplars) < MAX_EXEMPLARS:
-            data.exemplars[message.id] = message
+        gallery = data.galleries.setdefault(message.role, {})
+        is_shown = message.thumbnail or (message.role != "frame" and message.id not in gallery)  # patches have none
+        if is_shown and len(gallery) < MAX_EXEMPLARS and len(data.galleries) <= MAX_GALLERIES:
+            gallery[message.id] = message
             data.exemplar_x.setdefault(message.id, x)
 
     def _on_status(self, x: int, message: m.Status) -> None:

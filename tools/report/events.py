@@ -10,6 +10,7 @@ import numpy as np
 
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.data import Event, ReportData
+from stillwatch.tools.report.learners import GALLERIES, gallery_view, in_order
 from stillwatch.transport.wire import EventKind
 from stillwatch.transport.wire import messages as m
 
@@ -98,11 +99,17 @@ def picture(jpeg: bytes, boxes: np.ndarray | None = None) -> str:
 
 
 def gallery_section(data: ReportData, label: c.Label) -> str:
-    title = "<h2>What is normal here</h2>"
-    if not data.exemplars:
-        why = "none had been chosen yet, or the link was too thin"
-        return f"{title}<div class='empty'>No exemplar was received: {why}.</div>"
-    ranked = sorted(data.exemplars.values(), key=lambda item: (-item.share, item.id))
+    """Show the exemplars of every learner that chose some."""
+    return "".join(_gallery(data, role, label) for role in in_order({*data.galleries, *GALLERIES}, GALLERIES))
+
+
+def _gallery(data: ReportData, role: str, label: c.Label) -> str:
+    view = gallery_view(role)
+    title = f"<h2>{c.esc(view.title)}</h2>"
+    held = data.galleries.get(role)
+    if not held:
+        return f"{title}<div class='empty'>{view.missing}</div>" if view.missing else ""
+    ranked = sorted(held.values(), key=lambda item: (-item.share, item.id))
     figures = ""
     for item in ranked:
         share = f"<div class='share'><i style='width:{100 * item.share:.0f}%'></i></div>" if item.share else ""
@@ -112,7 +119,4 @@ def gallery_section(data: ReportData, label: c.Label) -> str:
             f"<figure><div class='picture'>{picture(item.thumbnail)}</div>{share}<figcaption>{named}{note}, "
             f"chosen {c.esc(label(data.exemplar_x[item.id]))}</figcaption></figure>"
         )
-    return (
-        f"{title}<p class='note'>Frames that the agent chose to stand for what it has seen.</p>"
-        f"<div class='gallery'>{figures}</div>"
-    )
+    return f"{title}<p class='note'>{c.esc(view.note)}</p><div class='gallery'>{figures}</div>"

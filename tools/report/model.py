@@ -6,13 +6,9 @@ Called by tools/report/page.py. It must keep a component's colour the same where
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.data import ReportData
 from stillwatch.tools.report.events import picture
+from stillwatch.tools.report.learners import EXAMPLE_ROLES, MODELS, PICTURED, in_order, model_view
 
 MAX_SCENES = 12
-ROLES = {"most_typical": "Typical", "least_typical": "Least typical", "newest": "Newest"}
-LEARNER_NAMES = {
-    "patches": "Patches: what small parts of the view look like",
-    "scenes": "Scenes: what the whole view looks like",
-}
 
 
 def components_section(data: ReportData, label: c.Label) -> str:
@@ -20,15 +16,12 @@ def components_section(data: ReportData, label: c.Label) -> str:
         return "<h2>What was learnt</h2><div class='empty'>No model was received: no epoch had ended.</div>"
     note = "The share of each mixture component over time. A colour is one component, from its birth to its end."
     out = f"{_scenes(data)}<h2>What was learnt</h2><p class='note'>{note}</p>"
-    for which in ("patches", "scenes"):
-        if which in data.models:
-            out += _mixture(data, which, label)
-    return out
+    return out + "".join(_mixture(data, which, label) for which in in_order(data.models, MODELS))
 
 
 def _scenes(data: ReportData) -> str:
     """Show each kind of scene: its share, and frames that are typical of it, and least so, and its newest."""
-    model = data.last_model.get("scenes")
+    model = data.last_model.get(PICTURED)
     known = {component for component, _ in data.scene_pictures}
     if model is None or not known:
         return ""
@@ -37,13 +30,13 @@ def _scenes(data: ReportData) -> str:
     for identity, count in zip(model.ids.tolist(), model.counts.tolist(), strict=True):
         if identity not in known or rows.count("<tr>") >= MAX_SCENES:
             continue
-        pictures = "".join(f"<td>{_scene_picture(data, identity, role)}</td>" for role in ROLES)
+        pictures = "".join(f"<td>{_scene_picture(data, identity, role)}</td>" for role in EXAMPLE_ROLES)
         share = count / total
         swatch = f"<i class='swatch' style='background:{c.component_colour(identity)}'></i>"
-        label = _component_label(data, identity) or f"kind {identity}"
+        label = _component_label(data, PICTURED, identity) or f"kind {identity}"
         bar = f"<div class='share'><i style='width:{100 * share:.0f}%'></i></div>"
         rows += f"<tr><td class='kind'><b>{swatch}{label}</b>{bar}{share:.1%} of frames</td>{pictures}</tr>"
-    heads = "".join(f"<th>{name}</th>" for name in ROLES.values())
+    heads = "".join(f"<th>{name}</th>" for name in EXAMPLE_ROLES.values())
     note = "What the whole view looked like, and how much of the time."
     table = f"<table class='scenes'><tr><th></th>{heads}</tr>{rows}</table>"
     return f"<h2>Kinds of scene</h2><p class='note'>{note}</p><div class='scroll tall'>{table}</div>"
@@ -60,7 +53,7 @@ def _mixture(data: ReportData, which: str, label: c.Label) -> str:
     total = float(model.counts.sum()) or 1.0
     rows = ""
     for identity, count in zip(model.ids.tolist()[:12], model.counts.tolist()[:12], strict=True):
-        name = _component_label(data, identity) if which == "scenes" else ""
+        name = _component_label(data, which, identity)
         swatch = f"<i class='swatch' style='background:{c.component_colour(identity)}'></i>"
         share = f"<td class='n'>{count / total:.1%}</td><td class='n'>{c.number(count)}</td>"
         rows += f"<tr><td>{swatch}{identity}</td>{share}<td>{name}</td></tr>"
@@ -73,15 +66,17 @@ def _mixture(data: ReportData, which: str, label: c.Label) -> str:
     head = "<tr><th>Component</th><th class='n'>Share</th><th class='n'>Samples</th></tr>"
     inner = f"<h3>Free energy, nats a sample</h3>{curve}" if len(energy) > 1 else ""
     return (
-        f"<h3>{LEARNER_NAMES[which]}</h3><p class='note'>{c.esc(', '.join(facts))}</p>{stacked}"
+        f"<h3>{c.esc(model_view(which).title)}</h3><p class='note'>{c.esc(', '.join(facts))}</p>{stacked}"
         "<details><summary>Largest components and free energy</summary><div class='two'><div class='scroll'>"
         f"<table>{head}{rows}</table></div><div>{inner}</div></div></details>"
     )
 
 
-def _component_label(data: ReportData, identity: int) -> str:
-    """Return the name that a person gave this scene component, escaped; empty where there is none."""
-    model = data.last_model.get("scenes")
+def _component_label(data: ReportData, which: str, identity: int) -> str:
+    """Return the name that a person gave this component of a mixture, escaped; empty where there is none."""
+    model = data.last_model.get(which)
     if model is not None and str(identity) in model.labels:
         return c.esc(model.labels[str(identity)])
+    if which != PICTURED:
+        return ""
     return c.esc(next((item.label for item in data.scene_pictures.values() if item.component == identity), ""))

@@ -11,7 +11,9 @@ from stillwatch.base.errors import UsageError
 from stillwatch.tools.cli import main
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.command import write_report
+from stillwatch.tools.report.compare import as_json, compare_folders
 from stillwatch.tools.report.data import Curve, Thinned, read_report
+from stillwatch.tools.report.model import components_section
 from stillwatch.transport.disk.record_format import log_files
 from stillwatch.transport.wire import messages as m
 
@@ -72,10 +74,39 @@ def test_kinds_of_scene_show_their_share_and_examples(tmp_path):
     maker.folder.close()
     data = read_report(tmp_path)
     assert set(data.scene_pictures) == {(0, "most_typical"), (0, "least_typical"), (0, "newest")}
-    assert len(data.exemplars) == 2
+    assert {role: len(held) for role, held in data.galleries.items()} == {"frame": 2}
     page = write_report(tmp_path).read_text("utf-8")
     assert "Kinds of scene" in page
     assert "sand &lt;1&gt;" in page
+
+
+def test_what_a_learner_without_a_section_of_its_own_chose_is_shown(tmp_path):
+    make_run(tmp_path, n_frames=250, finish=False)
+    maker = RunMaker(tmp_path)
+    for i in range(3):
+        maker.tick()
+        removed = np.array([2**33]) if i == 2 else None
+        picture = thumbnail(i, False)
+        maker.send(m.Exemplar, i, id=2**33 + i, role="rare_<ground>", share=0.3, removed=removed, thumbnail=picture)
+    maker.folder.close()
+    assert set(read_report(tmp_path).galleries["rare_<ground>"]) == {2**33 + 1, 2**33 + 2}
+    page = write_report(tmp_path).read_text("utf-8")
+    assert page.index("What is normal here") < page.index("<h2>Rare &lt;ground&gt;</h2>")
+    assert page.count("<figure>") == 4
+
+
+def test_a_comparison_tells_of_each_model_whether_it_came_or_not(run):
+    facts = as_json(compare_folders(run, run))["a"]
+    told = [name for name in facts if name.endswith(("components", "energy"))]
+    assert told == ["patch components", "patch free energy", "scene components"]
+
+
+def test_a_model_without_a_section_of_its_own_is_shown(run):
+    data = read_report(run)
+    data.models["sounds"], data.last_model["sounds"] = data.models["scenes"], data.last_model["scenes"]
+    html = components_section(data, lambda x: "then")
+    places = [html.index(f"<h3>{title}") for title in ("Patches: ", "Scenes: ", "Sounds<")]
+    assert places == sorted(places)
 
 
 def test_times_are_utc_for_what_ran_as_fast_as_the_clock(run):

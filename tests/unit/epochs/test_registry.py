@@ -1,0 +1,115 @@
+"""The table of learners: its rows fit each other and the wire, and a row more is all that a new learner takes."""
+
+import numpy as np
+import pytest
+
+from stillwatch.base.clock import RealClock
+from stillwatch.epochs.registry import LEARNERS, LearnerRow, Samples, ShownExamples, ShownExemplars, ShownModel
+from stillwatch.epochs.schedule import Learners
+from stillwatch.learn import EXAMPLE_KINDS, MemoryBoundedMixture, StreamGreedy
+from stillwatch.settings.reader import load_config
+from stillwatch.transport.wire import MODELS
+
+N_PATCHES, PATCH_DIMS, FRAME_DIMS = 60, 6, 5
+SETTINGS = [
+    "patches.memory=400", "scenes.memory=60", "learning.first_epoch_frames=4", "learning.epoch_frames=16",
+    "learning.activation_delay_frames=3", "exemplars.k=3", "exemplars.block=8", "exemplars.validation=20",
+]  # fmt: skip
+MORE = (
+    *LEARNERS,
+    LearnerRow(
+        "ground",
+        "ground exemplars",
+        Samples.PATCH_ROWS,
+        "exemplars",
+        lambda settings, sizes: StreamGreedy(sizes.n_patch_dims, k=4, block=16, validation=50, seed=sizes.seed),
+        ShownExemplars(role="ground", first_id=2 << 32),
+    ),
+    LearnerRow(
+        "views",
+        "view mixture",
+        Samples.FRAMES,
+        "scenes",
+        lambda settings, sizes: MemoryBoundedMixture(sizes.n_frame_dims, memory=settings.memory, seed=sizes.seed),
+        ShownModel(most_sent=5),
+    ),
+)
+
+
+def test_names_are_different_and_sections_exist():
+    names = [row.name for row in LEARNERS]
+    assert len(set(names)) == len(names)
+    assert all(hasattr(load_config(None, []), row.section) for row in LEARNERS)
+
+
+def test_every_model_has_a_name_on_the_wire():
+    assert {row.name for row in LEARNERS if isinstance(row.shown, ShownModel)} <= set(MODELS)
+
+
+def test_examples_are_of_a_mixture_that_learns_before_them():
+    names = [row.name for row in LEARNERS]
+    for place, row in enumerate(LEARNERS):
+        assert (row.learns_from is Samples.EXAMPLES) == isinstance(row.shown, ShownExamples)
+        if isinstance(row.shown, ShownExamples):
+            assert row.shown.of in names[:place]
+
+
+def test_no_two_learners_share_the_id_of_an_exemplar():
+    firsts = [row.shown.first_id for row in LEARNERS if not isinstance(row.shown, ShownModel)]
+    gaps = np.diff(sorted(firsts))
+    assert gaps.min() >= 1 << 32
+
+
+def test_ids_of_examples_are_those_of_checkpoints_and_stations_of_before():
+    shown = next(row.shown for row in LEARNERS if isinstance(row.shown, ShownExamples))
+    assert [shown.id_of(7, kind) for kind in EXAMPLE_KINDS] == [(1 << 32) + 21, (1 << 32) + 22, (1 << 32) + 23]
+
+
+@pytest.fixture
+def play():
+    made = []
+
+    def play(table, stop=30):
+        learners = Learners(
+            load_config(None, SETTINGS), RealClock(), n_patch_dims=PATCH_DIMS, n_frame_dims=FRAME_DIMS, table=table
+        )
+        made.append(learners)
+        reports = []
+        for i in range(stop):
+            reports.append(learners.activate())
+            rng = np.random.default_rng([5, i])
+            rows = rng.normal(size=(N_PATCHES, PATCH_DIMS)).astype(np.float32)
+            frame = rng.normal(size=FRAME_DIMS).astype(np.float32)
+            learners.offer(i, i * 10**8, rows, np.ones(N_PATCHES, bool), frame, b"jpeg%d" % i)
+        return learners, [report for report in reports if report is not None]
+
+    yield play
+    for learners in made:
+        learners.close()
+
+
+def test_a_row_more_is_taught_shown_saved_and_counted(play):
+    learners, reports = play(MORE)
+    last = reports[-1]
+    assert [model.name for model in last.learnt] == ["patches", "scenes", "views"]
+    assert last.learnt[-1].mixture is last.models["views"]
+    ground = {exemplar.id for report in reports for exemplar in report.exemplars if exemplar.role == "ground"}
+    assert ground
+    assert min(ground) >= 2 << 32
+    assert {"ground exemplars", "view mixture"} <= set(learners.memory_bytes())
+    state = learners.state()
+    assert {name.split(".")[0] for name in state} >= {"ground", "views"}
+    second, _ = play(MORE, stop=0)
+    second.restore(state)
+    assert second.learner_hash() == learners.learner_hash()
+    assert np.array_equal(second.models["views"].ids, learners.models["views"].ids)
+
+
+def test_a_row_more_changes_nothing_of_the_others(play):
+    learners, _ = play(MORE)
+    alone, _ = play(LEARNERS)
+    learners.wait()
+    alone.wait()
+    for row in LEARNERS:
+        one, other = learners[row.name].state(), alone[row.name].state()
+        assert all(np.array_equal(one[name], other[name], equal_nan=one[name].dtype.kind == "f") for name in one)
