@@ -5,18 +5,16 @@ Called by tools/recordings/replay.py and tests. It must not sleep, print or read
 
 import logging
 import pathlib
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import msgspec
 import threadpoolctl
 
 from stillwatch.base import Frame, SnapshotError, UsageError, VirtualClock
 from stillwatch.pipeline import Pipeline, Sink, Step, apply
 from stillwatch.restart import checkpoint
 from stillwatch.restart.recorder import pixel_checksum
-from stillwatch.settings import Config, config_hash
+from stillwatch.settings import Config, config_hash, recorded_config
 from stillwatch.sources import FrameMaker, RecordingSource, first_frames
 from stillwatch.transport.disk import RECORDING_NAME, log_files
 from stillwatch.transport.disk import recording as r
@@ -305,18 +303,4 @@ def config_of(session: r.Session, notes: list[str] | None = None) -> Config:
     UsageError
         The config cannot be read: give one with --config.
     """
-    try:
-        table = tomllib.loads(session.config_text)
-        known = {section.name: section.type for section in msgspec.structs.fields(Config)}
-        for name in list(table):
-            names = {item.name for item in msgspec.structs.fields(known[name])} if name in known else set()
-            extra = sorted(set(table[name]) - names) if isinstance(table[name], dict) else []
-            for key in extra:
-                del table[name][key]
-            if name not in known:
-                del table[name]
-            if extra and notes is not None:
-                notes.append(f"recorded config: {name}.{', '.join(extra)} is unknown to this version")
-        return msgspec.convert(table, Config)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise UsageError(f"the recorded config cannot be read ({error}): give one with --config") from error
+    return recorded_config(session.config_text, notes)

@@ -14,7 +14,7 @@ from stillwatch.settings.config import (
     MixtureConfig,
     SourceConfig,
 )
-from stillwatch.settings.reader import Problem, config_hash, config_toml, load_config
+from stillwatch.settings.reader import Problem, config_hash, config_toml, load_config, recorded_config
 
 __all__ = [
     "MAX_EPOCH_FRAMES",
@@ -29,4 +29,5 @@ __all__ = [
     "config_hash",
     "config_toml",
     "load_config",
+    "recorded_config",
 ]

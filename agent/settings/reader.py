@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from stillwatch.base import ConfigError, secrets
+from stillwatch.base import ConfigError, UsageError, secrets
 from stillwatch.settings.config import Config
 
 _MAX_FILE_BYTES = 1_000_000
@@ -255,3 +255,28 @@ def _cross_checks(config: Config, name: str, lines: dict[str, int]) -> list[Prob
         message = f"polygon {index} has {len(polygon)} corners, needs 3"
         check(len(polygon) >= 3, "features.mask", polygon, message)
     return problems
+
+
+def recorded_config(text: str, notes: list[str] | None = None) -> Config:
+    """Return the config that a run or recording was made with; keys this version does not know are left out and noted.
+
+    Raises
+    ------
+    UsageError
+        The config cannot be read: give one with --config.
+    """
+    try:
+        table = tomllib.loads(text)
+        known = {section.name: section.type for section in msgspec.structs.fields(Config)}
+        for name in list(table):
+            names = {item.name for item in msgspec.structs.fields(known[name])} if name in known else set()
+            extra = sorted(set(table[name]) - names) if isinstance(table[name], dict) else []
+            for key in extra:
+                del table[name][key]
+            if name not in known:
+                del table[name]
+            if extra and notes is not None:
+                notes.append(f"recorded config: {name}.{', '.join(extra)} is unknown to this version")
+        return msgspec.convert(table, Config)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise UsageError(f"the recorded config cannot be read ({error}): give one with --config") from error

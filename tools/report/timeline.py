@@ -6,10 +6,10 @@ Called by tools/report/page.py and tools/report/compare.py. It must draw a gap a
 import datetime
 import json
 import math
-import tomllib
 from collections.abc import Sequence
 
-from stillwatch.settings import EventsConfig
+from stillwatch.base import UsageError
+from stillwatch.settings import EventsConfig, recorded_config
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.data import Bin, ReportData
 
@@ -42,14 +42,11 @@ def _elapsed(x_ns: int) -> str:
 
 def _thresholds(data: ReportData) -> tuple[float, float]:
     """Return the rarities at which alerts are raised and cleared, from the run's config or the defaults."""
-    defaults = EventsConfig()
     try:
-        events = tomllib.loads(data.run.config_text).get("events", {})
-        return float(events.get("raise_rarity", defaults.raise_rarity)), float(
-            events.get("clear_rarity", defaults.clear_rarity)
-        )
-    except (tomllib.TOMLDecodeError, TypeError, ValueError, AttributeError):
-        return defaults.raise_rarity, defaults.clear_rarity
+        events = recorded_config(data.run.config_text).events
+    except UsageError:
+        events = EventsConfig()
+    return events.raise_rarity, events.clear_rarity
 
 
 def timeline_section(data: ReportData, label: c.Label, numbered: dict) -> str:

@@ -5,9 +5,9 @@ import importlib.resources
 import msgspec
 import pytest
 
-from stillwatch.base.errors import ConfigError
+from stillwatch.base.errors import ConfigError, UsageError
 from stillwatch.settings.config import Config
-from stillwatch.settings.reader import config_hash, config_toml, load_config
+from stillwatch.settings.reader import config_hash, config_toml, load_config, recorded_config
 
 BROKEN = [
     ("[source]\nwidht = 300", "2: source.widht: unknown key; did you mean width?"),
@@ -153,3 +153,15 @@ def test_a_shipped_config_loads_and_states_every_key(name, monkeypatch):
 def test_the_demo_config_is_the_default():
     with importlib.resources.as_file(importlib.resources.files("stillwatch.configs").joinpath("demo.toml")) as path:
         assert load_config(path) == Config()
+
+
+def test_a_recorded_config_of_a_later_version_is_read_without_what_is_unknown():
+    notes = []
+    text = "[events]\nraise_rarity = 900.0\nlouder = true\n"
+    assert recorded_config(text, notes).events.raise_rarity == 900.0
+    assert notes == ["recorded config: events.louder is unknown to this version"]
+
+
+def test_a_recorded_config_that_is_damaged_is_refused():
+    with pytest.raises(UsageError, match="cannot be read"):
+        recorded_config("[events\n")

@@ -1,0 +1,403 @@
+"""What every stage with state promises: it goes on with the same bits, and a refused state changes nothing.
+
+A stage is a row of STAGES: how a fresh one is made, and how one is played for some frames. All tests run over all rows.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from capture_sources import frame_of
+from msgspec import structs
+
+from stillwatch.base import SnapshotError, State, VirtualClock, state_hash
+from stillwatch.base.frame import Frame
+from stillwatch.epochs import Models
+from stillwatch.events.categories import CategoryLife
+from stillwatch.events.life import EventLife, TokenBucket
+from stillwatch.features.extractor import FeatureExtractor, Features
+from stillwatch.gate.gate import Gate
+from stillwatch.gate.global_change import GlobalChange
+from stillwatch.gate.measures import measure
+from stillwatch.novelty.baselines import ComponentBaseline, PlaceBaseline
+from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
+from stillwatch.novelty.motion import CameraMotion
+from stillwatch.novelty.regions import Region
+from stillwatch.novelty.score import Novelty, Score
+from stillwatch.pipeline.pipeline import Pipeline
+from stillwatch.settings.config import Config, EncoderConfig, EventsConfig, GateConfig, NoveltyConfig, SourceConfig
+from stillwatch.settings.reader import load_config
+from stillwatch.tools.checks.corpus import HEIGHT, WIDTH, picture
+from stillwatch.worlds.catalogue import make_world
+
+RATE = 10
+NS = 10**9
+PLACES, DIMS = 40, 6
+GRID = (5, 8)
+
+
+def t_of(i: int) -> int:
+    return (i + 1) * NS // RATE
+
+
+# -- how each stage is made and played ------------------------------------------------------------------------
+
+
+def play_gate(gate: Gate, frames: range) -> list:
+    images = ((i, picture(i) * (i % 17 > 2)) for i in frames)  # dark in between, and now and then frozen
+    return [repr(gate.judge(frame_of(image, i / RATE, sequence=i))) for i, image in images]
+
+
+def play_global_change(change: GlobalChange, frames: range) -> list:
+    measured = ((i, picture(i) // (1 + i // 25 % 2)) for i in frames)
+    return [change.update(measure(image.mean(axis=2).astype(np.uint8), image), t_of(i), False) for i, image in measured]
+
+
+def features_of(warmup_frames: int) -> FeatureExtractor:
+    source = SourceConfig(width=WIDTH, height=HEIGHT)
+    return FeatureExtractor(Config(source=source, encoder=EncoderConfig(warmup_frames=warmup_frames)))
+
+
+def play_features(extractor: FeatureExtractor, frames: range) -> list:
+    told = []
+    for i in frames:
+        features = extractor.extract(frame_of(picture(i), i / RATE, sequence=i))
+        extractor.observe(features)
+        told.append((features.ready, features.patches.tobytes(), features.frame.tobytes()))
+    return told
+
+
+def play_motion(motion: CameraMotion, frames: range) -> list:
+    world = make_world("transect", seed=5)
+    told = []
+    for i in frames:
+        motion.observe(world.render(i).mean(axis=2).astype(np.uint8))
+        told.append((motion.decided, motion.moving))
+    return told
+
+
+def places() -> PlaceBaseline:
+    baseline = PlaceBaseline(PLACES, DIMS)
+    baseline.reset(PLACES)
+    return baseline
+
+
+def components() -> ComponentBaseline:
+    return ComponentBaseline(DIMS, 8, 3)
+
+
+class OneNormal:
+    """A model of one component: a normal around zero."""
+
+    ids = np.array([41])
+    n_components = 1
+
+    def score_and_label(self, x: np.ndarray, score: np.ndarray, label: np.ndarray) -> None:
+        score[:] = -0.5 * (x[:, :DIMS].astype(np.float64) ** 2).sum(axis=1)
+        label[:] = 0
+
+
+def play_baseline(baseline: PlaceBaseline | ComponentBaseline, frames: range) -> list:
+    told = []
+    for i in frames:
+        rows = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
+        out, density, label = np.zeros(PLACES, np.float32), np.zeros(PLACES), np.zeros(PLACES, np.int64)
+        if i % 10 == 5:
+            baseline.model_changed(OneNormal())
+        OneNormal().score_and_label(rows, density, label)
+        baseline.standardise(-density, label, np.ones(PLACES, bool), out)
+        baseline.learn(rows, np.ones(PLACES, bool), i % 7 == 0)
+        told.append(out.tobytes())
+    return told
+
+
+def play_numbers(stage: RarityCalibration | RunningSpread, frames: range) -> list:
+    told = []
+    for i in frames:
+        value = float(np.random.default_rng(i).normal() + 5 * (i % 13 > 10))
+        told.append(stage.rarity(value) if isinstance(stage, RarityCalibration) else stage.standardise(value))
+        stage.learn(value, t_of(i))
+    return told
+
+
+def novelty_of(camera: str) -> Novelty:
+    config = structs.replace(Config(), novelty=NoveltyConfig(camera=camera))
+    return Novelty(config, capacity_patches=PLACES, n_patch_dims=DIMS, n_frame_dims=4)
+
+
+def noise_frame(i: int) -> tuple[Frame, Features]:
+    """Return a frame of noise and features that an extractor might have made of it."""
+    rng = np.random.default_rng(i)
+    colour = rng.integers(80, 120, (48, 64, 3)).astype(np.uint8)
+    patches = rng.normal(size=(PLACES, DIMS)).astype(np.float32)
+    y, x = (np.indices(GRID).reshape(2, -1) + 0.5) / np.array(GRID)[:, None]
+    features = Features(
+        raw_patches=patches,
+        patches=patches,
+        valid=np.ones(PLACES, bool),
+        flat=np.zeros(PLACES, bool),
+        centres=np.stack([x, y], axis=1).astype(np.float32),
+        grid_shape=GRID,
+        raw_frame=np.zeros(4, np.float32),
+        frame=np.zeros(4, np.float32),
+        ready=True,
+    )
+    return Frame(colour[..., 0].copy(), colour, None, t_of(i), 0, 0, i), features
+
+
+def play_novelty(novelty: Novelty, frames: range) -> list:
+    told = []
+    for i in frames:
+        frame, features = noise_frame(i)
+        models = Models({"patches": OneNormal()}, epoch=i // 20, activated_frame=0) if i >= 5 else None
+        novelty.observe(frame)
+        score = novelty.score(frame, features, models)
+        told.append((score.value, score.rarity, score.patch_map.tobytes(), score.progress))
+        novelty.settle(in_event=i % 11 == 0)
+    return told
+
+
+def play_tokens(bucket: TokenBucket, frames: range) -> list:
+    told = []
+    for i in frames:
+        bucket.refill(t_of(60 * i))
+        told.append(bucket.take())
+    return told
+
+
+def play_categories(life: CategoryLife, frames: range) -> list:
+    told = []
+    for i in frames:
+        ids = np.array([0, 1, *range(5, 5 + i // 200)])
+        seen = [k for k in range(len(ids)) if (i + k) % (3 + k) == 0 or k == 0]
+        score = SimpleNamespace(labels=np.repeat(seen, 6))
+        models = Models({"patches": SimpleNamespace(ids=ids)}, epoch=i // 20, activated_frame=0)
+        told.append(life.update(t_of(i), score, models, i % 200 > 180))
+    return told
+
+
+EVENTS = EventsConfig(
+    raise_rarity=100.0, clear_rarity=10.0, min_frames=3, gap_s=0.5, cooldown_s=2.0, update_s=1.0, burst=2,
+    alerts_per_hour=60.0,
+)  # fmt: skip
+
+
+def play_events(life: EventLife, frames: range) -> list:
+    told = []
+    for i in frames:
+        rng = np.random.default_rng(i // 5)
+        rarity = float(np.exp(min(max(rng.normal(3.5, 2.5), 0.0), 12.0)))
+        x = 0.6 * float(rng.random())
+        box = (x, 0.1, x + 0.3, 0.4)
+        regions = [Region(box, (x + 0.15, 0.25), 30.0, 6, 0)] if rng.random() < 0.8 else []
+        labels, grid = np.repeat([0, i // 40 % 2], 6), np.zeros((1, 1), np.float32)
+        score = Score(float(np.log(rarity)), rarity, 0.0, grid, labels, False, 1.0, regions, 7)
+        models = Models({"patches": SimpleNamespace(ids=np.array([0, 1]))}, epoch=i // 20, activated_frame=0)
+        frame = SimpleNamespace(sequence=i, t_ns=t_of(i))
+        told.append(repr(life.update(frame, score, SimpleNamespace(scene_change=i % 97 == 96), models)))
+    return [*told, dict(life.suppressed), life.open_id]
+
+
+class Silent:
+    """Takes messages and forgets them."""
+
+    def send(self, message: object) -> None:
+        pass
+
+
+SMALL = ["source.width=160", "source.height=120", "patches.memory=600", "scenes.memory=60"]
+WORLD = make_world("transect", seed=1, n_frames=400, width=160, height=120)
+
+
+def play_pipeline(pipeline: Pipeline, frames: range) -> list:
+    told = []
+    for i in frames:
+        colour = WORLD.render(i)
+        step = pipeline.step(frame_of(colour * (i % 20 != 19), i / RATE, sequence=i))
+        told.append((step.verdict, None if step.score is None else (step.score.value, step.score.rarity)))
+    return told
+
+
+@dataclass(frozen=True)
+class Case:
+    """A stage: how it is made, how it is played, and how many frames make it a used one."""
+
+    make: Callable[[], Any]
+    play: Callable[[Any, range], list]
+    n_frames: int = 60
+
+
+STAGES = {
+    "gate": Case(lambda: Gate(GateConfig(), height=HEIGHT, width=WIDTH), play_gate),
+    "global change": Case(lambda: GlobalChange(2 * NS), play_global_change),
+    "features, warming up": Case(lambda: features_of(8), play_features, 4),
+    "features, frozen": Case(lambda: features_of(3), play_features, 4),
+    "camera motion": Case(lambda: CameraMotion("auto"), play_motion, 6),
+    "place baseline": Case(places, play_baseline),
+    "component baseline": Case(components, play_baseline),
+    "calibration": Case(lambda: RarityCalibration(60.0), play_numbers),
+    "spread": Case(lambda: RunningSpread(60.0, 0.7, 0.7), play_numbers),
+    "novelty, fixed": Case(lambda: novelty_of("fixed"), play_novelty),
+    "novelty, moving": Case(lambda: novelty_of("moving"), play_novelty),
+    "alert budget": Case(lambda: TokenBucket(3, 60.0), play_tokens, 10),
+    "categories": Case(lambda: CategoryLife(EVENTS), play_categories, 1000),
+    "events": Case(lambda: EventLife(EVENTS), play_events, 150),
+    "pipeline": Case(lambda: Pipeline(load_config(None, SMALL), Silent(), VirtualClock()), play_pipeline, 41),
+}
+NAN_ALLOWED = ("peak.position", "pipeline.nav.")  # where NaN says: not known
+
+# (stage, name in its state, value): each a little outside of what the number can be.
+OUTSIDE = [
+    ("gate", "seen.usual_grey_fill", 1.5),
+    ("gate", "seen.usual_sharpness", -0.5),
+    ("gate", "seen.previous", 256.0),
+    ("gate", "seen.picture", 99),
+    ("global change", "previous_chroma", -1.0),
+    ("camera motion", "n_frames", 13),
+    ("place baseline", "variance", -0.1),
+    ("place baseline", "frames", 101),
+    ("component baseline", "deviation", 0.0),
+    ("calibration", "weights", -1.0),
+    ("calibration", "run", 33),
+    ("spread", "variance", -0.1),
+    ("novelty, fixed", "counts.grid_rows", 1000),
+    ("alert budget", "left", -0.5),
+    ("alert budget", "per_hour", 0.0),
+    ("alert budget", "per_hour", 4000.0),
+    ("categories", "presence", 1.01),
+    ("events", "open.cause", 4),
+    ("events", "open.last_box", 1.5),
+    ("events", "peak.rarity", 0.5),
+    ("events", "news.left", -1.0),
+    ("pipeline", "pipeline.height", 121),
+    ("pipeline", "events.open.history", -1.0),
+]
+
+
+@pytest.fixture(params=STAGES)
+def name(request) -> str:
+    return request.param
+
+
+@pytest.fixture
+def used(name) -> Iterator[Any]:
+    stage = STAGES[name].make()
+    STAGES[name].play(stage, range(STAGES[name].n_frames))
+    yield stage
+    close(stage)
+
+
+def close(stage: Any) -> None:
+    if isinstance(stage, Pipeline):
+        stage.close()
+
+
+def saved_names(state: State) -> list[str]:
+    """Return the names that the suite tampers with; the learners' own have a suite of their own."""
+    return [name for name in state if not name.startswith("learners.")]
+
+
+def own_hash(stage: Any) -> str:
+    """Return the hash of a stage's state without the learners': rooms they left in their buffer may hold old bytes."""
+    state = stage.state()
+    return state_hash({name: state[name] for name in saved_names(state)})
+
+
+def assert_refused(stage: Any, damaged: dict[str, State]) -> None:
+    """Every damaged state is refused, and the stage's state is the one before, bit for bit."""
+    before = state_hash(stage.state())
+    taken = []
+    for what, state in damaged.items():
+        try:
+            stage.restore(state)
+        except SnapshotError:
+            pass
+        else:
+            taken.append(what)
+        assert state_hash(stage.state()) == before or taken, f"refused, and changed: {what}"
+    assert not taken, f"taken: {', '.join(taken)}"
+
+
+def test_a_restored_stage_has_the_same_bits_and_the_same_future(name, used):
+    case = STAGES[name]
+    resumed = case.make()
+    resumed.restore(used.state())
+    assert state_hash(resumed.state()) == state_hash(used.state())
+    later = range(case.n_frames, case.n_frames + max(case.n_frames, 30))
+    assert case.play(resumed, later) == case.play(used, later)
+    assert own_hash(resumed) == own_hash(used)
+    close(resumed)
+
+
+def test_a_state_is_a_copy(name, used):
+    case = STAGES[name]
+    saved = used.state()
+    before = state_hash(saved)
+    case.play(used, range(case.n_frames, case.n_frames + 5))
+    assert state_hash(saved) == before
+
+
+def test_memory_is_named_in_bytes(name, used):
+    held = dict(used.memory()) if isinstance(used, Pipeline) else used.memory_bytes()
+    assert held
+    assert all(isinstance(what, str) and isinstance(n, int) and n > 0 for what, n in held.items())
+
+
+def test_a_missing_name_is_refused(used):
+    state = used.state()
+    damaged = {name: {n: array for n, array in state.items() if n != name} for name in saved_names(state)}
+    assert_refused(used, damaged)
+
+
+def test_an_extra_name_is_refused(used):
+    state = used.state()
+    first = saved_names(state)[0].rpartition(".")[0]
+    assert_refused(used, {name: state | {name: np.zeros(1)} for name in ("stranger", f"{first}.stranger")})
+
+
+def test_a_wrong_shape_is_refused(used):
+    state = used.state()
+    damaged = {
+        name: state | {name: np.zeros((*state[name].shape, 2), state[name].dtype)} for name in saved_names(state)
+    }
+    assert_refused(used, damaged)
+
+
+def test_a_wrong_dtype_is_refused(used):
+    state = used.state()
+    damaged = {name: state | {name: np.zeros(state[name].shape, np.complex64)} for name in saved_names(state)}
+    assert_refused(used, damaged)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_is_refused(used, value):
+    state, damaged = used.state(), {}
+    for name in saved_names(state):
+        allowed = np.isnan(value) and any(part in name for part in NAN_ALLOWED)
+        if state[name].dtype.kind == "f" and state[name].size and not allowed:
+            array = state[name].copy()
+            array.reshape(-1)[-1] = value
+            damaged[name] = state | {name: array}
+    assert_refused(used, damaged)
+
+
+def test_counts_times_and_ids_below_what_they_can_be_are_refused(used):
+    """None is below -1, which says: there is none."""
+    state, damaged = used.state(), {}
+    for name in saved_names(state):
+        if state[name].dtype.kind == "i" and state[name].size:
+            damaged[name] = state | {name: np.full_like(state[name], -2)}
+    assert_refused(used, damaged)
+
+
+@pytest.mark.parametrize(("stage", "saved", "value"), OUTSIDE, ids=lambda part: str(part))
+def test_a_value_out_of_range_is_refused(stage, saved, value):
+    case = STAGES[stage]
+    used = case.make()
+    case.play(used, range(min(case.n_frames, 20)))
+    state = used.state()
+    assert_refused(used, {saved: state | {saved: np.full_like(state[saved], value)}})
+    close(used)
