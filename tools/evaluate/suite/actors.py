@@ -10,6 +10,8 @@ import zipfile
 import cv2
 import numpy as np
 
+from stillwatch.tools.evaluate.suite.clips import decoded
+
 # Kinds that stand by themselves in most of their pictures, so that a cut-out looks like one.
 KINDS = (
     "barrel", "binocular", "bonsai", "buddha", "camera", "cannon", "cellphone", "crab", "crayfish", "cup", "dalmatian",
@@ -29,7 +31,7 @@ def cut_outs(data: pathlib.Path, kind: str, n: int = 4) -> tuple[np.ndarray, ...
     with zipfile.ZipFile(data / "caltech" / "train.zip") as pictures:
         names = sorted(name for name in pictures.namelist() if name.startswith(f"{kind}/") and name.endswith(".jpg"))
         coded = [np.frombuffer(pictures.read(name), np.uint8) for name in names[:n]]
-    return tuple(cut_out(cv2.imdecode(code, cv2.IMREAD_COLOR)) for code in coded)
+    return tuple(cut_out(decoded(code)) for code in coded)
 
 
 def cut_out(picture: np.ndarray) -> np.ndarray:
@@ -43,7 +45,7 @@ def cut_out(picture: np.ndarray) -> np.ndarray:
     models = np.zeros((1, 65)), np.zeros((1, 65))
     cv2.grabCut(picture, mask, (edge, edge, width - 2 * edge, height - 2 * edge), *models, 3, cv2.GC_INIT_WITH_RECT)
     inside = np.isin(mask, (cv2.GC_FGD, cv2.GC_PR_FGD)).astype(np.uint8)
-    inside = cv2.morphologyEx(inside, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
+    inside = np.asarray(cv2.morphologyEx(inside, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)), np.uint8)
     _, labels, stats, _ = cv2.connectedComponentsWithStats(inside)
     if len(stats) > 1:
         inside = (labels == 1 + int(np.argmax(stats[1:, cv2.CC_STAT_AREA]))).astype(np.uint8)

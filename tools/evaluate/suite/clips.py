@@ -85,3 +85,11 @@ def read_picture(path: pathlib.Path) -> np.ndarray:
     if picture is None:
         raise UsageError(f"{path}: the suite needs this picture of the shared data")
     return picture
+
+
+def decoded(coded: np.ndarray) -> np.ndarray:
+    """Return a picture from the bytes of its file, uint8 BGR; UsageError where they hold none."""
+    picture = cv2.imdecode(coded, cv2.IMREAD_COLOR)
+    if picture is None:
+        raise UsageError(f"{len(coded)} bytes of the shared data hold no picture that can be decoded")
+    return np.asarray(picture, np.uint8)

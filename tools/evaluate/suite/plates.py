@@ -9,7 +9,7 @@ import zipfile
 import cv2
 import numpy as np
 
-from stillwatch.tools.evaluate.suite.clips import median_picture, read_picture
+from stillwatch.tools.evaluate.suite.clips import decoded, median_picture, read_picture
 
 SCENES = ("joshua_tree", "minaret", "pagoda", "pyramid")  # of Caltech-101: places, not things
 FLOORS = ("sand", "gravel", "shell_hash", "cobble", "boulder")
@@ -42,7 +42,7 @@ def _scene(data: pathlib.Path, rng: np.random.Generator) -> np.ndarray:
         folder = str(rng.choice(SCENES))
         names = sorted(name for name in pictures.namelist() if name.startswith(f"{folder}/") and name.endswith(".jpg"))
         coded = np.frombuffer(pictures.read(str(rng.choice(names))), np.uint8)
-    return cv2.imdecode(coded, cv2.IMREAD_COLOR)
+    return decoded(coded)
 
 
 def _cut(source: np.ndarray, rng: np.random.Generator, height: int, width: int) -> np.ndarray:

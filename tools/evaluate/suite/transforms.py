@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from stillwatch.tools.evaluate.suite.clips import decoded
+
 LAND = ("car_overhead", "bottle_table", "vtest")
 SEA = ("habcam_transect",)
 Rule = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
@@ -274,7 +276,7 @@ def moved(picture: np.ndarray, dx: float, dy: float) -> np.ndarray:
 
 def recoded(picture: np.ndarray, quality: int) -> np.ndarray:
     """Return the picture as a JPEG of that quality shows it."""
-    return cv2.imdecode(cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, quality])[1], cv2.IMREAD_COLOR)
+    return decoded(cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, quality])[1])
 
 
 def _streaked(picture, rng, count, length_px, strength):

@@ -103,9 +103,9 @@ class MadeWorld:
                 self._cross(rng, data, kind, heights[kind], round(at), lane + rng.uniform(-6, 6), usual=True, turn=turn)
                 at += every * rng.uniform(0.8, 1.2)
         if rng.random() < 0.3:
-            kind, at = kinds.pop(), (rng.uniform(40, self.width - 40), rng.uniform(60, self.height - 30))
+            kind, spot = kinds.pop(), (rng.uniform(40, self.width - 40), rng.uniform(60, self.height - 30))
             sprite = self._sprite(rng, data, kind, heights[kind])
-            self.visits.append(Visit(kind, sprite, 0, self.n_frames - 1, at, at, 1.0, True))
+            self.visits.append(Visit(kind, sprite, 0, self.n_frames - 1, spot, spot, 1.0, True))
         if self.quiet:
             return
         first_new = round(LEARN_S * self.rate_hz) + int(rng.integers(0, 30))
