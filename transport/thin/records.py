@@ -243,7 +243,9 @@ def plain(record: type[Record], fields: tuple[Field, ...], attributes: str) -> R
             name: bool(value) if field.width == 1 else value
             for name, field, value in zip(names, numbers, values, strict=True)
         }
-        return record(**known, data=data) if has_data else record(**known)
+        if has_data:
+            known["data"] = data
+        return record(**known)
 
     return Row(fields, record, values_of, record_of)
 
