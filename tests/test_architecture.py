@@ -82,6 +82,13 @@ CLOCKS = {
     "utcnow",
     "today",
 }
+# Tests that still look inside: what they need becomes public behaviour or a contract test, then they leave this list.
+LOOKS_INSIDE = {
+    "tests/unit/epochs/",
+    "tests/unit/learn/",
+    "tests/unit/kernels/test_kernel_cache.py",
+    "tests/conftest.py",
+}
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
 MAX_FOLDER_FILES = 15
@@ -339,3 +346,68 @@ def test_the_package_alone_is_light():
     code = "import sys, stillwatch; print(stillwatch.__version__, {'numba', 'cv2', 'av', 'zmq'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split(None, 1)[1].strip() == "set()"
+
+
+def looks_inside(tree: ast.AST) -> Iterator[str]:
+    """Yield reads of names with one leading underscore that the file does not define itself, as its doubles do."""
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stillwatch"):
+            named = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            is_above = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "super"
+            named = [node.attr] if is_above or node.attr not in own else []
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("monkeypatch.setattr", "getattr", "setattr"):
+            named = [arg.value for arg in node.args[1:2] if isinstance(arg, ast.Constant)]
+        else:
+            continue
+        for name in named:
+            if re.match(r"_[a-z]", str(name)) and name not in ("_replace", "_asdict", "_fields"):  # a named tuple's own
+                yield f"{node.lineno} {name}"
+
+
+def test_tests_do_not_look_inside():
+    assert_none(
+        [
+            f"{name_of(path)}:{found}"
+            for path in TESTS
+            if not name_of(path).startswith(tuple(LOOKS_INSIDE))
+            for found in looks_inside(ast.parse(path.read_text()))
+        ]
+    )
+
+
+def test_the_rule_about_looking_inside_sees_every_way_to_do_it():
+    for text in (
+        "model._items.codes",
+        "from stillwatch.restart.resume import _position",
+        "monkeypatch.setattr(secrets, '_known', set())",
+        "class Agent(app.Agent):\n    def _step(self):\n        super()._step()",
+    ):
+        assert list(looks_inside(ast.parse(text))), text
+    for text in (
+        "class Double:\n    def __init__(self):\n        self._n = 0\nmade = Double()\nmade._n",
+        "row._replace(x=1)",
+        "model.__dict__",
+    ):
+        assert not list(looks_inside(ast.parse(text))), text
+
+
+def test_tests_of_units_stand_where_the_units_do():
+    """A wing's tests are found by its name. No more is claimed: a file is tested by its own or by its wing's tests."""
+    folders = {path.parent.relative_to(ROOT / "tests" / "unit") for path in (ROOT / "tests" / "unit").rglob("*.py")}
+    assert_none(
+        [
+            f"tests/unit/{folder} tests no folder of that name"
+            for folder in folders
+            if not (ROOT / "agent" / folder).is_dir() and not (ROOT / folder).is_dir()
+        ]
+    )

@@ -94,8 +94,8 @@ class ThinStation:
         self._log = ReceiverLog(folder / "received", clock=self._clock)
         now_ns = self._clock.monotonic_ns()
         self.receiver = ThinReceiver(find_preset(preset).down, codec, self._log, now_ns=now_ns)
-        self._mirrors = {channel: ModelMirror() for channel in range(len(MODELS))}
-        self._passed: dict[int, list[bytes]] = {channel: [] for channel in self._mirrors}
+        self.mirrors = {channel: ModelMirror() for channel in range(len(MODELS))}
+        self._passed: dict[int, list[bytes]] = {channel: [] for channel in self.mirrors}
         self._parts: dict[tuple[int, int], dict[int, bytes]] = {}
         self._changed: set[int] = set()
         self._saved_ns = now_ns
@@ -127,16 +127,16 @@ class ThinStation:
                     return
                 if is_complete:
                     self._tell("thumbnail", f"thumbnail {path}, {len(code)} bytes", {"file": str(path)})
-            case PacketArrived(_, channel, data) if channel in self._mirrors:
-                self._take_packet(channel, data)
+            case PacketArrived(_, channel, data) if channel in self.mirrors:
+                self.take_packet(channel, data)
             case HeartbeatArrived(_, beat):
                 self._tell("heartbeat", _beat_line(beat), dataclasses.asdict(beat))
             case ComponentArrived(_, part):
                 self._take_component(part)
 
-    def _take_packet(self, channel: int, data: bytes) -> None:
+    def take_packet(self, channel: int, data: bytes) -> None:
         """Mirror a packet. A mirror passes over packets of an earlier start; many in a row are those of a later one."""
-        mirror, passed = self._mirrors[channel], self._passed[channel]
+        mirror, passed = self.mirrors[channel], self._passed[channel]
         before = mirror.packets
         try:
             mirror.take_packet(data)
@@ -146,9 +146,9 @@ class ThinStation:
                 return
             passed.append(data)
             if len(passed) > _PASSED_PACKETS:
-                self._mirrors[channel] = ModelMirror()
+                self.mirrors[channel] = ModelMirror()
                 for packet in passed:
-                    self._mirrors[channel].take_packet(packet)
+                    self.mirrors[channel].take_packet(packet)
                 passed.clear()
         except DecodeError as error:
             self._tell("refused", f"model packet refused: {error}", {"reason": str(error)})
@@ -176,7 +176,7 @@ class ThinStation:
     def _save_models(self) -> None:
         self._saved_ns = self._clock.monotonic_ns()
         for channel in self._changed:
-            summary = self._mirrors[channel].summary()
+            summary = self.mirrors[channel].summary()
             if summary is not None:
                 fields = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
                 known = {name: value for name, value in fields.items() if value is not None}

@@ -145,7 +145,7 @@ class Agent:
             heartbeat=self._reporter,
             heartbeat_s=config.publish.heartbeat_s,
         )
-        self._commander = Commander(
+        self.commander = Commander(
             self.pipeline, self._box, journal=self._journal, status=self._answer_status, now_ns=clock.monotonic_ns
         )
         self._ladder = SamplingLadder(config.learning.patch_share)
@@ -183,13 +183,13 @@ class Agent:
         """Take frames until the source ends or somebody asks us to stop."""
         while not self._options.stop.is_set():
             frame = self._capture.next(NEXT_TIMEOUT_S)
-            self._commander.run()
+            self.commander.run()
             self._watch_source(frame)
             if frame is not None:
                 self._take(frame)
             elif self._capture.ended:
                 break
-            self._look_after()
+            self.look_after()
 
     def finish(self) -> RunResult:
         """Stop reading, save the state, publish the summary, close everything. Takes at most a few seconds."""
@@ -254,7 +254,7 @@ class Agent:
             if state is SourceState.FROZEN:
                 self._capture.request_reopen()
 
-    def _look_after(self) -> None:
+    def look_after(self) -> None:
         """What is due by the clock: watchdog, progress, checkpoint, sampling; no result changes unrecorded."""
         now_ns = self._clock.monotonic_ns()
         while self._disk_changes:
@@ -274,7 +274,7 @@ class Agent:
         if self._capture.live:
             share = self._ladder.step(now_ns, self.pipeline.frames, self._capture.counters()["dropped"])
             if share is not None:
-                self._commander.change("set_share", {"share": share})
+                self.commander.change("set_share", {"share": share})
                 text = f"learning from {100 * share:.0f} % of the patches: the board {self._ladder.why}"
                 self.send(self.pipeline.summaries.notice("warning", "sampling", text))
 

@@ -64,10 +64,10 @@ def resume(config: Config, folder: pathlib.Path, pipeline: Pipeline) -> Resumed 
         ) from None
     if meta.get("config_hash") != config_hash(config):
         logger.warning("%s was saved under another config: what was learnt is kept", path.name)
-    return _position(config, meta, path)
+    return position_of(config, meta, path)
 
 
-def _position(config: Config, meta: dict[str, Any], path: pathlib.Path) -> Resumed:
+def position_of(config: Config, meta: dict[str, Any], path: pathlib.Path) -> Resumed:
     """An interrupted file goes on at its next frame; anything else is new footage after the old."""
     next_sequence = int(meta["next_sequence"])
     same = meta.get("source") == redact_uri(config.source.uri)

@@ -148,10 +148,10 @@ def test_the_journal_is_obeyed_at_the_same_frames(small, recorded, tmp_path):
     from stillwatch.process import app
 
     class Impatient(app.Agent):
-        def _look_after(self):
-            super()._look_after()
+        def look_after(self):
+            super().look_after()
             if self.pipeline.frames == 30 and self.pipeline.learners.share == 1.0:
-                self._commander.change("set_share", {"share": 0.02})
+                self.commander.change("set_share", {"share": 0.02})
 
     agent = Impatient(small, RunOptions(out=tmp_path / "rec", record=tmp_path / "rec"), RealClock())
     agent.start()

@@ -150,39 +150,39 @@ class KCentre:
 
     def __init__(self, k: int = K_FRAMES):
         self._k = k
-        self._kept: list[np.ndarray] = []
+        self.kept: list[np.ndarray] = []
 
     def score(self, frame: Frame, seen: Seen) -> float:
         """Return the distance of the frame descriptor to the summary; may take the frame into it."""
         if not seen.ready:
             return 0.0
         row = seen.frame.astype(np.float64)
-        if not self._kept:
-            self._kept.append(row)
+        if not self.kept:
+            self.kept.append(row)
             return 0.0
-        distances = [float(np.linalg.norm(row - kept)) for kept in self._kept]
+        distances = [float(np.linalg.norm(row - kept)) for kept in self.kept]
         value = min(distances)
         if value > self._threshold():
-            self._kept.append(row)
-            if len(self._kept) > self._k:
+            self.kept.append(row)
+            if len(self.kept) > self._k:
                 self._drop_one()
         return value
 
     def _between(self) -> np.ndarray:
-        kept = np.array(self._kept)
+        kept = np.array(self.kept)
         between = np.linalg.norm(kept[:, None] - kept[None], axis=2)
         np.fill_diagonal(between, np.inf)
         return between
 
     def _threshold(self) -> float:
         """Return the mean distance of the kept frames to their nearest kept neighbours; 0 for one."""
-        return float(self._between().min(axis=1).mean()) if len(self._kept) > 1 else 0.0
+        return float(self._between().min(axis=1).mean()) if len(self.kept) > 1 else 0.0
 
     def _drop_one(self) -> None:
         between = self._between()
         first, second = np.unravel_index(np.argmin(between), between.shape)
         between[first, second] = between[second, first] = np.inf
-        del self._kept[int(first if between[first].min() < between[second].min() else second)]
+        del self.kept[int(first if between[first].min() < between[second].min() else second)]
 
 
 def make_baseline(name: str, config: Config, n_row_dims: int) -> Baseline:

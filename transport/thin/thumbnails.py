@@ -90,8 +90,8 @@ def encode_thumbnail(image: np.ndarray, *, max_side_px: int = 128, max_bytes: in
         )
     small = _scale_down(image, max_side_px)
     height, width = small.shape[:2]
-    trees = _trees(width, height, is_colour)
-    flat = np.concatenate([_forward(part, plane) for part, plane in zip(_split(small), trees.planes, strict=True)])
+    trees = trees_of(width, height, is_colour)
+    flat = np.concatenate([forward(part, plane) for part, plane in zip(_split(small), trees.planes, strict=True)])
     magnitudes = np.abs(flat).astype(np.int64)
     top = max(int(magnitudes.max()).bit_length() - 1, 0)
     head = BitWriter()
@@ -122,11 +122,11 @@ def decode_thumbnail(data: bytes) -> np.ndarray:
     is_colour, top = bool(head.read(1)), head.read(4)
     if head.read(3):
         raise DecodeError("thumbnail header: reserved bits are set")
-    trees = _trees(width, height, is_colour)
+    trees = trees_of(width, height, is_colour)
     decoder = _Decoder(data[HEADER_BYTES:], trees.n_coefficients)
     _partition(trees, top, decoder)
     flat = decoder.coefficients()
-    return _join([_inverse(flat, plane) for plane in trees.planes])
+    return _join([inverse(flat, plane) for plane in trees.planes])
 
 
 def recode_thumbnail(jpeg: bytes, max_side_px: int, max_bytes: int) -> bytes:
@@ -162,7 +162,7 @@ def _join(planes: list[np.ndarray]) -> np.ndarray:
     return cv2.cvtColor(levels, cv2.COLOR_YCrCb2BGR) if chrominance else np.ascontiguousarray(levels[:, :, 0])
 
 
-def _forward(plane: np.ndarray, layout: _Plane) -> np.ndarray:
+def forward(plane: np.ndarray, layout: _Plane) -> np.ndarray:
     """Return the plane's wavelet coefficients in Mallat's order, flat."""
     pad = ((0, layout.padded_height - layout.height), (0, layout.padded_width - layout.width))
     work = np.pad(plane.astype(np.float64), pad, mode="edge")
@@ -173,7 +173,7 @@ def _forward(plane: np.ndarray, layout: _Plane) -> np.ndarray:
     return work.ravel()
 
 
-def _inverse(flat: np.ndarray, layout: _Plane) -> np.ndarray:
+def inverse(flat: np.ndarray, layout: _Plane) -> np.ndarray:
     n = layout.padded_height * layout.padded_width
     work = flat[layout.start : layout.start + n].reshape(layout.padded_height, layout.padded_width).copy()
     for level in reversed(range(layout.levels)):
@@ -208,7 +208,7 @@ def _synthesise(rows: np.ndarray) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=4)
-def _trees(width: int, height: int, is_colour: bool) -> _Trees:
+def trees_of(width: int, height: int, is_colour: bool) -> _Trees:
     """Return the planes and trees of a picture size; at most four sizes are remembered."""
     sizes = [(height, width)] + [((height + 1) // 2, (width + 1) // 2)] * (2 if is_colour else 0)
     planes: list[_Plane] = []

@@ -10,7 +10,7 @@ from stillwatch.base.errors import SnapshotError, UsageError
 from stillwatch.base.frame import Frame, Nav
 from stillwatch.base.state import state_hash
 from stillwatch.pipeline.pipeline import Pipeline
-from stillwatch.restart.resume import SEAM_NS, _position
+from stillwatch.restart.resume import SEAM_NS, position_of
 from stillwatch.settings.reader import load_config
 from stillwatch.worlds.catalogue import make_world
 
@@ -109,7 +109,7 @@ META = {"next_sequence": 500, "t_ns": 60 * 10**9, "source": "clip.mp4", "live": 
 )
 def test_where_a_stream_goes_on(uri, changes, expected):
     config = load_config(None, [f'source.uri="{uri}"'])
-    resumed = _position(config, {**META, **changes}, pathlib.Path("checkpoint"))
+    resumed = position_of(config, {**META, **changes}, pathlib.Path("checkpoint"))
     assert (resumed.first_sequence, resumed.skip_before, resumed.t_offset_ns, resumed.after_crash) == expected
 
 

@@ -88,9 +88,9 @@ def test_a_vehicle_that_began_anew_is_mirrored_whatever_its_number(tmp_path, inc
         encoder = ModelEncoder(incarnation=number)
         encoder.update(make_model(seed))
         while (packet := encoder.next_packet(23)) is not None:
-            station._take_packet(0, packet[1])
+            station.take_packet(0, packet[1])
             encoder.acknowledge(packet[0])
-    found = station._mirrors[0].summary()
+    found = station.mirrors[0].summary()
     station.close()
     assert found is not None
     assert np.abs(found.means[np.argsort(found.ids)] - make_model(6).means).max() < 0.1

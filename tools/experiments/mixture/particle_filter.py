@@ -61,7 +61,7 @@ class ParticleFilter:
         self._inverse = np.eye(n_dims)[None] / scale  # of S, the posterior scale matrices
         self._log_det = np.full(1, n_dims * np.log(scale))
         # Particles: which clusters each has (0 past the last: a particle never has the empty one), and its weight.
-        self._clusters = np.zeros((1, 0), np.int64)
+        self.clusters = np.zeros((1, 0), np.int64)
         self._log_weight = np.zeros(1)
         self.n_seen_ = 0
         self.log_evidence_ = 0.0
@@ -77,7 +77,7 @@ class ParticleFilter:
         solved = np.matmul(self._inverse, difference[:, :, None])[:, :, 0]
         distance = np.einsum("ij,ij->i", difference, solved)
         parent, chosen = self._resample(self._log_density(distance))
-        extended = self._clusters[parent]
+        extended = self.clusters[parent]
         # A particle's clusters fill its line from the left: a new one takes the first free place.
         place = np.where(chosen == extended.shape[1], (extended > 0).sum(axis=1), chosen)
         if place.max() == extended.shape[1]:
@@ -88,17 +88,17 @@ class ParticleFilter:
         is_used = np.zeros(len(self._count) + len(grown), bool)
         is_used[0] = True
         is_used[extended] = True
-        self._clusters = (np.cumsum(is_used) - 1)[extended[:, : (extended > 0).sum(axis=1).max()]]
+        self.clusters = (np.cumsum(is_used) - 1)[extended[:, : (extended > 0).sum(axis=1).max()]]
         self._renew(np.flatnonzero(is_used[: len(self._count)]), grown, difference, solved, distance)
         self.n_seen_ += 1
 
     def _resample(self, log_density: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return (particle, column of its cluster, or their number for a new one) of each descendant kept."""
-        n_columns = self._clusters.shape[1]
+        n_columns = self.clusters.shape[1]
         share = np.append(np.log(np.maximum(self._count[1:], 1.0)) + log_density[1:], -np.inf)
         # Index -1 of `share` is "no cluster here", as 0 stands for that in the particles' lines.
-        log_weight = np.empty((len(self._clusters), n_columns + 1))
-        log_weight[:, :n_columns] = share[self._clusters - 1]
+        log_weight = np.empty((len(self.clusters), n_columns + 1))
+        log_weight[:, :n_columns] = share[self.clusters - 1]
         log_weight[:, n_columns] = np.log(self.concentration) + log_density[0]
         log_weight += self._log_weight[:, None] - np.log(self.concentration + self.n_seen_)
         top = log_weight.max()
@@ -137,7 +137,7 @@ class ParticleFilter:
     @property
     def clusterings(self) -> list[np.ndarray]:
         """The sizes of each particle's clusters, in the order in which they began."""
-        return [self._count[line[line > 0]] for line in self._clusters]
+        return [self._count[line[line > 0]] for line in self.clusters]
 
     @property
     def weights(self) -> np.ndarray:
@@ -147,7 +147,7 @@ class ParticleFilter:
     @property
     def n_components_(self) -> int:
         """Clusters of the particle with the greatest weight."""
-        return int((self._clusters[self._log_weight.argmax()] > 0).sum())
+        return int((self.clusters[self._log_weight.argmax()] > 0).sum())
 
     def _log_densities(self, X: np.ndarray, which: np.ndarray) -> np.ndarray:
         """Return log densities of shape (n, len(which)) of rows under clusters."""
@@ -162,8 +162,8 @@ class ParticleFilter:
 
     def score_samples(self, X: np.ndarray) -> np.ndarray:
         """Return the log predictive density of each row, averaged over all particles, float64, in nats."""
-        held = np.repeat(self.weights, self._clusters.shape[1])
-        weight = self._count * np.bincount(self._clusters.ravel(), weights=held, minlength=len(self._count))
+        held = np.repeat(self.weights, self.clusters.shape[1])
+        weight = self._count * np.bincount(self.clusters.ravel(), weights=held, minlength=len(self._count))
         weight[0] = self.concentration
         log_joint = self._log_densities(X, np.arange(len(self._count)))
         log_joint += np.log(weight / (self.n_seen_ + self.concentration))
@@ -171,13 +171,13 @@ class ParticleFilter:
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return for each row the place of its likeliest cluster in the particle with the greatest weight, int64."""
-        line = self._clusters[self._log_weight.argmax()]
+        line = self.clusters[self._log_weight.argmax()]
         which = line[line > 0]
         return (self._log_densities(X, which) + np.log(self._count[which])).argmax(axis=1)
 
     def memory_bytes(self) -> int:
         """Return the bytes of all arrays now; they grow and shrink with the clusters that the particles hold."""
-        arrays = (self._count, self._mean, self._inverse, self._log_det, self._clusters, self._log_weight)
+        arrays = (self._count, self._mean, self._inverse, self._log_det, self.clusters, self._log_weight)
         return sum(array.nbytes for array in arrays)
 
 

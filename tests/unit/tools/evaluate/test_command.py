@@ -169,8 +169,8 @@ def test_k_centre_keeps_distant_frames_and_never_more_than_k():
         seen = Seen()
         seen.frame = np.array([value])
         summary.score(None, seen)
-        assert len(summary._kept) <= 4
-    kept = sorted(float(row[0]) for row in summary._kept)
+        assert len(summary.kept) <= 4
+    kept = sorted(float(row[0]) for row in summary.kept)
     assert kept[-1] - kept[0] > 20.0
 
 

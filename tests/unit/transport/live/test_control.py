@@ -88,7 +88,10 @@ def test_old_answers_are_forgotten_so_that_memory_is_bounded(server, ask):
         (command,), _ = ask(id=f"request-{at}", expect_reply=False)
         server.reply(command)
         ask.receive()
-    assert len(server._entries) <= REMEMBERED
+    (first,), _ = ask(id="request-0", expect_reply=False)
+    assert first.id == "request-0", "forgotten: asked again, it is a new command"
+    commands, reply = ask(id=f"request-{REMEMBERED + 49}")
+    assert (commands, reply["ok"]) == ([], True), "remembered: the old answer"
 
 
 @pytest.mark.parametrize(

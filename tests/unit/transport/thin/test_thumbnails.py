@@ -76,20 +76,20 @@ def test_a_flat_picture_takes_a_handful_of_bytes():
 
 
 def test_the_wavelet_is_undone_exactly():
-    plane = thumbnails._trees(61, 47, False).planes[0]
+    plane = thumbnails.trees_of(61, 47, False).planes[0]
     values = np.random.default_rng(1).normal(0.0, 50.0, (47, 61)).astype(np.float32)
-    back = thumbnails._inverse(thumbnails._forward(values, plane), plane)
+    back = thumbnails.inverse(thumbnails.forward(values, plane), plane)
     assert np.abs(back - values).max() < 1e-3
 
 
 def test_the_wavelet_keeps_energy_so_that_bit_planes_mean_the_same_everywhere():
-    plane = thumbnails._trees(128, 128, False).planes[0]
+    plane = thumbnails.trees_of(128, 128, False).planes[0]
     noise = np.random.default_rng(2).normal(0.0, 1.0, (128, 128)).astype(np.float32)
-    assert np.sum(thumbnails._forward(noise, plane) ** 2) == pytest.approx(np.sum(noise**2), rel=0.1)
+    assert np.sum(thumbnails.forward(noise, plane) ** 2) == pytest.approx(np.sum(noise**2), rel=0.1)
 
 
 def test_each_coefficient_has_one_parent_and_all_descend_from_the_roots():
-    trees = thumbnails._trees(40, 24, True)
+    trees = thumbnails.trees_of(40, 24, True)
     children = [child for family in trees.children for child in family]
     assert sorted(children + trees.roots) == list(range(trees.n_coefficients))
 

@@ -91,7 +91,7 @@ def test_particles_are_no_more_than_asked_for_all_different_and_weigh_one():
     found = learner(rows(80), 40)
     assert len(found.weights) == 40
     assert found.weights.sum() == pytest.approx(1.0)
-    lines = [tuple(sorted(line[line > 0])) for line in found._clusters]
+    lines = [tuple(sorted(line[line > 0])) for line in found.clusters]
     assert len(set(lines)) == 40
     assert all(sizes.sum() == 80 for sizes in found.clusterings)
 
