@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from stillwatch.transport.wire import messages as m
 from stillwatch.transport.wire.errors import EncodeError
+from stillwatch.transport.wire.names import MODELS
 
 KIB = 1024
 
@@ -74,10 +75,10 @@ TOPICS: dict[str, Topic] = dict([
     _topic(m.LogNotice,      0.0,   2 * KIB,    16,   2,   3600.0,   8),
     _topic(m.Status,         1.0,   8 * KIB,     2,   3,     10.0,   1, True),
     _topic(m.Summary,        0.0,   4 * KIB,     2,   3,      0.0,   1),
-    _topic(m.Model,          1.0, 512 * KIB,     4,   4,      0.0,   2, True),
+    _topic(m.Model,          1.0, 512 * KIB,     4,   4,      0.0, len(MODELS), True),
     _topic(m.Exemplar,       1.0,  16 * KIB,    64,   5,      0.0, 160),
     _topic(m.Score,         30.0,   1 * KIB,    64,   6,      5.0),
-    _topic(m.Clumps,         1.0, 256 * KIB,     2,   7,     60.0,   2),
+    _topic(m.Clumps,         1.0, 256 * KIB,     2,   7,     60.0, len(MODELS)),
 ])  # fmt: skip
 
 MAX_PAYLOAD_BYTES = max(topic.max_bytes for topic in TOPICS.values())

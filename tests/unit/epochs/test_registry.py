@@ -22,7 +22,9 @@ MORE = (
         "ground exemplars",
         Samples.PATCH_ROWS,
         "exemplars",
-        lambda settings, sizes: StreamGreedy(sizes.n_patch_dims, k=4, block=16, validation=50, seed=sizes.seed),
+        lambda settings, sizes: StreamGreedy(k=4, block=16, validation=50, seed=sizes.seed).allocate(
+            sizes.n_patch_dims
+        ),
         ShownExemplars(role="ground", first_id=2 << 32),
     ),
     LearnerRow(
@@ -30,7 +32,9 @@ MORE = (
         "view mixture",
         Samples.FRAMES,
         "scenes",
-        lambda settings, sizes: MemoryBoundedMixture(sizes.n_frame_dims, memory=settings.memory, seed=sizes.seed),
+        lambda settings, sizes: MemoryBoundedMixture(memory=settings.memory, seed=sizes.seed).allocate(
+            sizes.n_frame_dims
+        ),
         ShownModel(most_sent=5),
     ),
 )
