@@ -409,6 +409,7 @@ class StreamGreedy(Estimator):
     def summary(self) -> dict[str, np.ndarray]:
         """Return what is held as arrays: id (n_held,), row (n_held,) int64, exemplar (n_held, n_features) float32,
         and for clustering weight (n_held,) float64."""
+        self._require_memory()
         own = {"id": self.exemplar_ids_, "row": self.exemplar_rows_, "exemplar": self.exemplars_}
         return own | {"weight": self.exemplar_weights_} if self.objective == "clustering" else own
 

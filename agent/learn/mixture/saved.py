@@ -11,6 +11,7 @@ from stillwatch.base import Array, SnapshotError, State, check_arrays
 from stillwatch.learn.mixture.families import Family
 
 VERSION = 2
+LARGEST = float(np.finfo(np.float64).max)
 WHERE = "mixture state"  # of messages about one that is refused
 
 
@@ -57,7 +58,7 @@ def check_state(state: State, config: np.ndarray, family: Family, room: Room) ->
         "component_born": Array(np.int64, (k,), low=0),
         "component_tried": Array(np.float64, (k,), low=0.0),
         "totals": Array(np.int64, (5,), low=0),
-        "free_energy": Array(np.float64, (), nan=True),
+        "free_energy": Array(np.float64, (), low=-LARGEST, high=LARGEST, nan=True),  # NaN before the first epoch
     }
     check_arrays(state, arrays, WHERE)
     if k > room.components or c > min(n, room.clumps) or n > room.items:

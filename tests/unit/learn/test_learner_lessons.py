@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from learner_checks import rows
+from learner_cases import rows
 from mixture_cases import FAMILIES, clusters
 
 from stillwatch.learn.exemplars.gaussian_process import GaussianProcessActiveSet

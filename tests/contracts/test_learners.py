@@ -1,107 +1,30 @@
-"""What every learner promises, as checks that run over ALL_LEARNERS: the contract of the common verbs.
-
-Used by tests/unit/agent/test_learner_contract.py. A new learner joins by one line in ALL_LEARNERS; what only one
-learner promises is in its own tests.
-"""
+"""What every learner promises: the contract of the common verbs, over each learner of the library."""
 
 import contextlib
 import inspect
 import io
-import sys
 import threading
 import tracemalloc
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from learner_cases import ALL_LEARNERS, N_DIMS, rows
 
-from stillwatch.base.state import state_hash
-from stillwatch.learn.exemplars.gaussian_process import GaussianProcessActiveSet
-from stillwatch.learn.exemplars.stream_greedy import StreamGreedy
-from stillwatch.learn.mixture.mixture import MemoryBoundedMixture
-
-N_DIMS = 4
-
-
-@dataclass(frozen=True)
-class Case:
-    """One learner as the checks use it.
-
-    make : () -> a new learner, always with the same settings
-    answers : (learner, X) -> what it can be asked about rows, as arrays
-    is_supervised : whether `partial_fit` takes targets too: then they are a fixed function of the rows
-    """
-
-    name: str
-    make: Callable[[], Any]
-    answers: Callable[[Any, np.ndarray], list[np.ndarray]]
-    is_supervised: bool = False
-
-    def teach(self, learner: Any, X: np.ndarray) -> Any:
-        if not self.is_supervised:
-            return learner.partial_fit(X)
-        targets = np.sin(np.asarray(X, np.float64)[:, 0]) if np.ndim(X) == 2 and np.shape(X)[1] else np.zeros(len(X))
-        return learner.partial_fit(X, np.nan_to_num(targets))
-
-    def taught(self, X: np.ndarray) -> Any:
-        return self.teach(self.make(), X)
+from stillwatch.base import NotFittedError, state_hash
+from stillwatch.epochs.registry import make_learners
+from stillwatch.learn import ComponentExemplars
+from stillwatch.settings import Config
 
 
-def _mixture(covariance: str, **given) -> Case:
-    def make():
-        return MemoryBoundedMixture(
-            covariance=covariance, memory=120, horizon=5000, max_components=8, **given
-        ).allocate(N_DIMS)
-
-    def answers(learner, X):
-        return [learner.score_samples(X), learner.predict(X), learner.predict_proba(X)]
-
-    return Case(f"MemoryBoundedMixture-{covariance}" + "".join(f"-{name}" for name in given), make, answers)
+@pytest.fixture(params=ALL_LEARNERS, ids=lambda case: case.name)
+def case(request):
+    return request.param
 
 
-def _greedy(name: str, **given) -> Case:
-    def make():
-        return StreamGreedy(**({"k": 5, "block": 30, "validation": 60, "seed": 3} | given)).allocate(N_DIMS)
-
-    def answers(learner, X):
-        held = [learner.exemplars_, np.array(learner.utility_)]
-        return [learner.predict(X), *held] if learner.n_held_ else held  # zeros gain nothing over the phantom
-
-    return Case(f"StreamGreedy-{name}", make, answers)
-
-
-def _process(objective: str) -> Case:
-    def make():
-        return GaussianProcessActiveSet(
-            k=6, lengthscales=np.full(N_DIMS, 2.0), objective=objective, block=30, validation=60, seed=3
-        ).allocate(N_DIMS)
-
-    return Case(
-        f"GaussianProcessActiveSet-{objective}",
-        make,
-        lambda learner, X: list(learner.predict(X, return_std=True)),
-        True,
-    )
-
-
-ALL_LEARNERS = [
-    _mixture("diagonal"),
-    _mixture("full"),
-    _mixture("full", warm_start=False, clump_moments="exact"),
-    _greedy("squared"),
-    _greedy("cosine", dissimilarity="cosine"),
-    _greedy("racing", racing=0.1),
-    _process("variance"),
-    _process("entropy"),
-]
-
-
-def rows(n: int, seed: int = 0) -> np.ndarray:
-    """Return rows of three clusters, float64."""
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(3, N_DIMS))[rng.integers(3, size=n)] * 4.0 + rng.normal(size=(n, N_DIMS))
+def test_every_learner_of_the_agents_table_is_under_the_contract():
+    used = {type(learner) for learner in make_learners(Config(), n_patch_dims=4, n_frame_dims=5).values()}
+    assert used - {ComponentExemplars} <= {type(case.make()) for case in ALL_LEARNERS}
 
 
 def public(learner: Any) -> dict[str, str]:
@@ -113,7 +36,7 @@ def public(learner: Any) -> dict[str, str]:
 # -- learning --------------------------------------------------------------------------------------------------
 
 
-def check_the_input_is_not_touched_and_may_be_read_only(case: Case) -> None:
+def test_the_input_is_not_touched_and_may_be_read_only(case):
     X = rows(200)
     X.setflags(write=False)
     copy = X.copy()
@@ -122,7 +45,7 @@ def check_the_input_is_not_touched_and_may_be_read_only(case: Case) -> None:
     np.testing.assert_array_equal(X, copy)
 
 
-def check_rows_given_are_not_held_by_reference(case: Case) -> None:
+def test_rows_given_are_not_held_by_reference(case):
     X = rows(200)
     learner = case.taught(X)
     before = state_hash(learner.state())
@@ -130,12 +53,12 @@ def check_rows_given_are_not_held_by_reference(case: Case) -> None:
     assert state_hash(learner.state()) == before
 
 
-def check_same_seed_same_bits(case: Case) -> None:
+def test_same_seed_same_bits(case):
     X = rows(500)
     assert state_hash(case.taught(X).state()) == state_hash(case.taught(X).state())
 
 
-def check_same_bits_in_another_thread_beside_a_second_learner(case: Case) -> None:
+def test_same_bits_in_another_thread_beside_a_second_learner(case):
     X, found = rows(500), {}
 
     def work(name: str) -> None:
@@ -149,7 +72,7 @@ def check_same_bits_in_another_thread_beside_a_second_learner(case: Case) -> Non
     assert set(found.values()) == {state_hash(case.taught(X).state())}
 
 
-def check_how_the_calls_are_cut_does_not_matter(case: Case) -> None:
+def test_how_the_calls_are_cut_does_not_matter(case):
     X = rows(400)
     whole, parts = case.taught(X), case.make()
     cuts = np.random.default_rng(1).choice(np.arange(1, 400), 25, replace=False)
@@ -164,25 +87,25 @@ def check_how_the_calls_are_cut_does_not_matter(case: Case) -> None:
     assert state_hash(ours) == state_hash(theirs)
 
 
-def check_float32_and_float64_of_the_same_numbers_teach_the_same(case: Case) -> None:
+def test_float32_and_float64_of_the_same_numbers_teach_the_same(case):
     X = rows(300).astype(np.float32)
     assert state_hash(case.taught(X).state()) == state_hash(case.taught(X.astype(np.float64)).state())
 
 
-def check_settings_are_not_changed_by_learning(case: Case) -> None:
+def test_settings_are_not_changed_by_learning(case):
     learner = case.make()
     before = public(learner)
     case.answers(case.teach(learner, rows(400)).flush(), rows(10))
     assert public(learner) == before
 
 
-def check_verbs_return_the_learner(case: Case) -> None:
+def test_verbs_return_the_learner(case):
     learner = case.make()
     assert case.teach(learner, rows(10)) is learner
     assert learner.flush() is learner
 
 
-def check_no_mutable_default_is_shared(case: Case) -> None:
+def test_no_mutable_default_is_shared(case):
     for parameter in inspect.signature(type(case.make())).parameters.values():
         default = parameter.default
         assert default is inspect.Parameter.empty or isinstance(default, (int, float, str, bool, type(None), tuple))
@@ -204,7 +127,7 @@ INVALID = {
 }
 
 
-def check_invalid_rows_are_refused_and_teach_nothing(case: Case) -> None:
+def test_invalid_rows_are_refused_and_teach_nothing(case):
     learner = case.taught(rows(200))
     before = state_hash(learner.state())
     for name, X in INVALID.items():
@@ -218,7 +141,7 @@ def check_invalid_rows_are_refused_and_teach_nothing(case: Case) -> None:
             assert state_hash(learner.state()) == before, name
 
 
-def check_one_invalid_row_among_good_ones_refuses_the_whole_call(case: Case) -> None:
+def test_one_invalid_row_among_good_ones_refuses_the_whole_call(case):
     learner = case.taught(rows(200))
     before = state_hash(learner.state())
     X = rows(100)
@@ -228,7 +151,7 @@ def check_one_invalid_row_among_good_ones_refuses_the_whole_call(case: Case) -> 
     assert state_hash(learner.state()) == before
 
 
-def check_no_rows_teach_nothing(case: Case) -> None:
+def test_no_rows_teach_nothing(case):
     learner = case.taught(rows(200))
     before = state_hash(learner.state())
     with contextlib.suppress(ValueError):  # refused or not, as the learner likes
@@ -254,7 +177,7 @@ FINITE = {
 }
 
 
-def check_state_and_answers_are_finite_after_any_finite_input(case: Case) -> None:
+def test_state_and_answers_are_finite_after_any_finite_input(case):
     for name, X in FINITE.items():
         learner = case.taught(X).flush()
         for key, array in learner.state().items():
@@ -263,7 +186,7 @@ def check_state_and_answers_are_finite_after_any_finite_input(case: Case) -> Non
             assert np.isfinite(array).all(), name
 
 
-def check_it_goes_on_learning_after_any_finite_input(case: Case) -> None:
+def test_it_goes_on_learning_after_any_finite_input(case):
     for name, X in FINITE.items():
         learner = case.taught(X)
         before = state_hash(learner.state())
@@ -275,7 +198,7 @@ def check_it_goes_on_learning_after_any_finite_input(case: Case) -> None:
 # -- asking ----------------------------------------------------------------------------------------------------
 
 
-def check_asking_changes_nothing(case: Case) -> None:
+def test_asking_changes_nothing(case):
     X = rows(300)
     learner = case.taught(X)
     before = state_hash(learner.state())
@@ -285,7 +208,7 @@ def check_asking_changes_nothing(case: Case) -> None:
     assert state_hash(learner.state()) == before
 
 
-def check_asking_between_rows_does_not_change_what_is_learnt(case: Case) -> None:
+def test_asking_between_rows_does_not_change_what_is_learnt(case):
     X, curious, silent = rows(400), case.make(), case.make()
     for first in range(0, 400, 40):
         case.teach(curious, X[first : first + 40])
@@ -296,7 +219,7 @@ def check_asking_between_rows_does_not_change_what_is_learnt(case: Case) -> None
     assert state_hash(curious.state()) == state_hash(silent.state())
 
 
-def check_a_row_is_answered_alike_alone_and_among_others(case: Case) -> None:
+def test_a_row_is_answered_alike_alone_and_among_others(case):
     X = rows(150)
     learner = case.taught(rows(300))
     together = case.answers(learner, X)
@@ -311,7 +234,7 @@ def check_a_row_is_answered_alike_alone_and_among_others(case: Case) -> None:
 # -- state and memory ------------------------------------------------------------------------------------------
 
 
-def check_a_restored_learner_continues_identically(case: Case) -> None:
+def test_a_restored_learner_continues_identically(case):
     X = rows(600)
     for n_before in (0, 17, 130, 333):
         first, second = case.make(), case.make()
@@ -326,7 +249,7 @@ def check_a_restored_learner_continues_identically(case: Case) -> None:
             np.testing.assert_array_equal(a, b)
 
 
-def check_state_goes_through_a_file_without_pickle(case: Case) -> None:
+def test_state_goes_through_a_file_without_pickle(case):
     X = rows(200)
     first, second, file = case.taught(X), case.make(), io.BytesIO()
     np.savez(file, **first.state())
@@ -336,7 +259,7 @@ def check_state_goes_through_a_file_without_pickle(case: Case) -> None:
     assert state_hash(case.teach(second, X).state()) == state_hash(case.teach(first, X).state())
 
 
-def check_state_is_a_copy(case: Case) -> None:
+def test_state_is_a_copy(case):
     learner = case.taught(rows(200))
     before = state_hash(learner.state())
     for array in learner.state().values():
@@ -345,7 +268,7 @@ def check_state_is_a_copy(case: Case) -> None:
     assert state_hash(learner.state()) == before
 
 
-def check_memory_is_the_same_from_the_first_row_to_the_last(case: Case) -> None:
+def test_memory_is_the_same_from_the_first_row_to_the_last(case):
     learner = case.make()
     before = learner.memory_bytes()
     for i in range(8):
@@ -354,7 +277,7 @@ def check_memory_is_the_same_from_the_first_row_to_the_last(case: Case) -> None:
         assert sum(array.nbytes for array in learner.state().values()) <= sum(before.values())
 
 
-def check_a_long_call_takes_little_more_than_its_rows(case: Case) -> None:
+def test_a_long_call_takes_little_more_than_its_rows(case):
     X = rows(3_000)
     learner = case.taught(rows(200))  # what is made lazily is made
     tracemalloc.start()
@@ -370,7 +293,7 @@ def check_a_long_call_takes_little_more_than_its_rows(case: Case) -> None:
 # -- documentation ---------------------------------------------------------------------------------------------
 
 
-def check_docstring_names_its_parameters_and_a_reference(case: Case) -> None:
+def test_docstring_names_its_parameters_and_a_reference(case):
     kind = type(case.make())
     text = inspect.getdoc(kind) or ""
     assert "Gomes" in text
@@ -378,8 +301,63 @@ def check_docstring_names_its_parameters_and_a_reference(case: Case) -> None:
         assert name in text, f"{kind.__name__}: {name} is not described"
 
 
-ALL_CHECKS = {
-    name.removeprefix("check_"): check
-    for name, check in vars(sys.modules[__name__]).items()
-    if name.startswith("check_")
-}
+# -- settings --------------------------------------------------------------------------------------------------
+
+
+def test_a_constructor_only_assigns(case):
+    kind = type(case.make())
+    wrong = {name: object() for name in inspect.signature(kind).parameters}
+    assert vars(kind(**wrong)) == wrong
+
+
+def test_settings_changed_after_memory_was_taken_are_refused_until_it_is_taken_anew(case):
+    learner = case.taught(rows(100))
+    before = state_hash(learner.state())
+    learner.set_params(seed=17)
+    with pytest.raises(ValueError, match="seed: changed after memory was taken"):
+        case.teach(learner, rows(10))
+    assert state_hash(learner.state()) == before
+    case.teach(learner.allocate(N_DIMS), rows(10))
+
+
+def test_settings_that_cannot_work_are_refused_by_allocate_and_change_nothing(case):
+    learner = case.taught(rows(100))
+    before = state_hash(learner.state())
+    for width in (0, -1):
+        with pytest.raises(ValueError, match=f"n_features: {width} is below 1"):
+            learner.allocate(width)
+    size = "horizon" if hasattr(learner, "horizon") else "k"
+    works = getattr(learner, size)
+    learner.set_params(**{size: 0})
+    with pytest.raises(ValueError, match=size):
+        learner.allocate(N_DIMS)
+    learner.set_params(**{size: works})
+    assert state_hash(learner.state()) == before
+
+
+def test_a_setting_that_does_not_exist_is_named(case):
+    with pytest.raises(ValueError, match="Invalid parameter 'clumps'"):
+        case.make().set_params(clumps=3)
+
+
+def test_a_learner_without_rows_says_so_whatever_is_asked(case):
+    learner = type(case.make())(**case.make().get_params())
+    for ask in (learner.state, learner.summary, learner.memory_bytes, lambda: learner.predict(rows(3))):
+        with pytest.raises(NotFittedError, match="no rows yet"):
+            ask()
+    assert learner.flush() is learner
+
+
+def test_fit_is_a_new_learners_partial_fit_and_flush(case):
+    X, learner = rows(300), case.taught(rows(100, seed=8))
+    learner.fit(X, np.sin(X[:, 0]))
+    assert state_hash(learner.state()) == state_hash(case.taught(X).flush().state())
+
+
+def test_a_summary_is_made_of_copies_with_names(case):
+    learner = case.taught(rows(300))
+    before = state_hash(learner.state())
+    for name, array in learner.summary().items():
+        assert isinstance(array, np.ndarray), name
+        array[...] = 0
+    assert state_hash(learner.state()) == before
