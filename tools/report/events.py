@@ -113,7 +113,7 @@ def _gallery(data: ReportData, role: str, label: c.Label) -> str:
     figures = ""
     for item in ranked:
         share = f"<div class='share'><i style='width:{100 * item.share:.0f}%'></i></div>" if item.share else ""
-        note = f"{item.share:.0%} of frames" if item.share else f"frame {item.exemplar_frame}"
+        note = f"{item.share:.0%} of {view.unit}" if item.share else f"frame {item.exemplar_frame}"
         named = f"<b>{c.esc(item.label)}</b><br>" if item.label else ""
         figures += (
             f"<figure><div class='picture'>{picture(item.thumbnail)}</div>{share}<figcaption>{named}{note}, "

@@ -19,11 +19,15 @@ class ModelView:
 
 @dataclass(frozen=True, slots=True)
 class GalleryView:
-    """How exemplars of one role are shown. `missing` is said where none came; empty: then there is no such section."""
+    """How exemplars of one role are shown. `missing` is said where none came; empty: then there is no such section.
+
+    `unit` is what an exemplar's share is a share of.
+    """
 
     title: str
     note: str
     missing: str = ""
+    unit: str = "samples"
 
 
 PICTURED = "scenes"  # the mixture whose components have pictures: exemplars of these roles
@@ -37,6 +41,7 @@ GALLERIES = {
         "What is normal here",
         "Frames that the agent chose to stand for what it has seen.",
         "No exemplar was received: none had been chosen yet, or the link was too thin.",
+        unit="frames",
     )
 }
 

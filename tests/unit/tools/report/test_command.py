@@ -93,6 +93,7 @@ def test_what_a_learner_without_a_section_of_its_own_chose_is_shown(tmp_path):
     page = write_report(tmp_path).read_text("utf-8")
     assert page.index("What is normal here") < page.index("<h2>Rare &lt;ground&gt;</h2>")
     assert page.count("<figure>") == 4
+    assert page.count("30% of samples") == 2
 
 
 def test_a_comparison_tells_of_each_model_whether_it_came_or_not(run):
