@@ -5,6 +5,7 @@ slots and W.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class EntropyObjective:
         block: int,
         validation: int,
         *,
-        lengthscales,
+        lengthscales: Any,
         signal_variance: float,
         noise_variance: float,
     ):
@@ -121,7 +122,7 @@ class EntropyObjective:
         """Fix the origin of coordinates: covariances do not depend on it, their rounding does."""
         self._shift[:] = rows.mean(axis=0, dtype=np.float64)
 
-    def open_block(self, rows: np.ndarray, reservoir: Reservoir, changed, rng: np.random.Generator) -> None:
+    def open_block(self, rows: np.ndarray, reservoir: Reservoir, changed: np.ndarray, rng: np.random.Generator) -> None:
         """Take a block of candidates."""
         n, b = self.n_held, len(rows)
         self._n_candidates = b
@@ -316,7 +317,7 @@ class VarianceObjective(EntropyObjective):
     objective, needs no targets. Memory: 8 (4 k^2 + block (3 k + 2 block) + validation d + 2 chunk (k + block)) bytes.
     """
 
-    def __init__(self, n_dims: int, k: int, block: int, validation: int, **hyper):
+    def __init__(self, n_dims: int, k: int, block: int, validation: int, **hyper: Any):
         super().__init__(n_dims, k, block, validation, **hyper)
         self._w = np.zeros((validation, n_dims))
         self._n = 0
@@ -325,7 +326,7 @@ class VarianceObjective(EntropyObjective):
         self._c = np.zeros((block, block))
         self._total = 0.0  # explained variance, summed over W
 
-    def open_block(self, rows: np.ndarray, reservoir: Reservoir, changed, rng: np.random.Generator) -> None:
+    def open_block(self, rows: np.ndarray, reservoir: Reservoir, changed: np.ndarray, rng: np.random.Generator) -> None:
         super().open_block(rows, reservoir, changed, rng)
         self._add_points(self._w[changed[changed < self._n]], -1.0)
         self._w[changed] = self.scaled(reservoir.rows[changed])

@@ -38,7 +38,14 @@ class ClusteringObjective:
     has_second_look = True
 
     def __init__(
-        self, n_dims: int, k: int, block: int, validation: int, *, dissimilarity: str | Callable, phantom: Any
+        self,
+        n_dims: int,
+        k: int,
+        block: int,
+        validation: int,
+        *,
+        dissimilarity: str | Callable[..., float],
+        phantom: Any,
     ):
         self._distance = Dissimilarity(dissimilarity, n_dims)
         self.name = f"clustering {self._distance.name}"

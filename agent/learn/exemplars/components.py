@@ -110,7 +110,9 @@ class ComponentExemplars(Restorable):
                 self._numbers[slot], self._typicality[slot] = number, value
                 self._payloads.put(slot, None if payload is None else payload[i])
 
-    def _check(self, rows: np.ndarray, component_ids, typicality, row_numbers) -> None:
+    def _check(
+        self, rows: np.ndarray, component_ids: np.ndarray, typicality: np.ndarray, row_numbers: np.ndarray
+    ) -> None:
         if rows.ndim != 2 or rows.shape[1] != self.n_dims or not np.isfinite(rows).all():
             raise ValueError(f"rows: shape {rows.shape}, must be (n, {self.n_dims}) and finite")
         for name, value in (("component_ids", component_ids), ("typicality", typicality), ("row_numbers", row_numbers)):

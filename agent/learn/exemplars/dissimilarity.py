@@ -42,7 +42,7 @@ class Dissimilarity:
     n_dims : int
     """
 
-    def __init__(self, kind: str | Callable, n_dims: int):
+    def __init__(self, kind: str | Callable[..., float], n_dims: int):
         if kind not in NAMES if isinstance(kind, str) else not callable(kind):
             raise ValueError(f"dissimilarity: {kind!r} is none of {', '.join(NAMES)}, nor a numba function")
         self.name = kind if isinstance(kind, str) else getattr(kind, "__name__", "function")

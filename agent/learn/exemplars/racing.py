@@ -4,6 +4,8 @@ Called by agent/learn/exemplars/stream_greedy.py. It must not change what a swap
 asked first.
 """
 
+from typing import Any
+
 import numpy as np
 
 from stillwatch.base import Array, State
@@ -35,7 +37,7 @@ class RacingObjective(ClusteringObjective):
 
     has_second_look = False  # it would cost what the race saves
 
-    def __init__(self, n_dims: int, k: int, block: int, validation: int, *, delta: float, **clustering):
+    def __init__(self, n_dims: int, k: int, block: int, validation: int, *, delta: float, **clustering: Any):
         if not 0.0 < delta < 1.0:
             raise ValueError(f"racing: failure probability {delta} is not in (0, 1)")
         super().__init__(n_dims, k, block, validation, **clustering)

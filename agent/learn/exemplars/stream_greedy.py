@@ -106,7 +106,7 @@ class StreamGreedy(Estimator):
         *,
         k: int = 100,
         objective: Literal["clustering", "variance", "entropy"] = "clustering",
-        dissimilarity: str | Callable = "sqeuclidean",
+        dissimilarity: str | Callable[..., float] = "sqeuclidean",
         block: int = 500,
         validation: int = 2000,
         phantom: Any = "origin",

@@ -408,10 +408,15 @@ class MemoryBoundedMixture(Estimator):
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays, constants; the predictive at its largest, older ones are their holders'."""
         self._require_memory()
-        parts = {"items": self._items, "model": self._builder, "compression": self._compressor}
-        taken = {name: sum(array.nbytes for array in part.arrays()) for name, part in parts.items()}
+        arrays = {
+            "items": self._items.arrays(),
+            "model": self._builder.arrays(),
+            "compression": self._compressor.arrays(),
+            "buffer": [self._pending],
+        }
+        taken = {name: sum(array.nbytes for array in held) for name, held in arrays.items()}
         predictive = StudentMixture.bytes_of(self.covariance, self.n_features_in_, self.max_components)
-        return taken | {"buffer": self._pending.nbytes, "predictive": predictive}
+        return taken | {"predictive": predictive}
 
     def _config(self) -> np.ndarray:
         """What a state must agree with to be restored here: the settings and the width, in a fixed order."""

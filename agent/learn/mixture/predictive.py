@@ -4,6 +4,7 @@ Made by agent/learn/mixture/mixture.py after each epoch, and by the ground stati
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -126,7 +127,7 @@ class StudentMixture:
         mixture_common.sticks_expectation(count, order, alpha, logs, weight)
         return np.append(weight, max(1.0 - weight.sum(), 1e-300))
 
-    def _build_diagonal(self, count, mean, variance, prior) -> None:
+    def _build_diagonal(self, count: np.ndarray, mean: np.ndarray, variance: np.ndarray, prior: np.ndarray) -> None:
         kappa = prior[0] + count
         a = prior[1] + 0.5 * count
         scatter = np.vstack([variance * count[:-1, None], np.zeros((1, self.n_dims))])
@@ -141,7 +142,7 @@ class StudentMixture:
         self._means = np.ascontiguousarray((mean * (count / kappa)[:, None] * self._scale).T)
         self._scales = np.ascontiguousarray(1.0 / (dof[:, None] * square).T)
 
-    def _build_full(self, count, mean, packed, prior) -> None:
+    def _build_full(self, count: np.ndarray, mean: np.ndarray, packed: np.ndarray, prior: np.ndarray) -> None:
         n, d = len(count), self.n_dims
         kappa = prior[0] + count
         dof = prior[1] + count - d + 1.0
@@ -172,7 +173,7 @@ class StudentMixture:
         own = [value for value in vars(self).values() if isinstance(value, np.ndarray)]
         return own + list(self.summary.values())
 
-    def _blocks(self, x: np.ndarray):
+    def _blocks(self, x: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
         """Yield (first row, rows, log joints): rows of `x` in blocks, in workspaces of this call alone."""
         n_columns = self.n_components + 1
         rows = np.empty((BLOCK, self.n_dims))
