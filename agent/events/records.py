@@ -4,6 +4,7 @@ Made by agent/events/life.py, read by agent/pipeline/summaries.py. It must not d
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -100,7 +101,7 @@ def severity_of(rarity: float, raised_at: float) -> float:
     return min(RAISED_SEVERITY + SEVERITY_PER_DECADE * math.log10(rarity / raised_at), 1.0)
 
 
-def overlap(a, b) -> float:
+def overlap(a: Sequence[float] | np.ndarray, b: Sequence[float] | np.ndarray) -> float:
     """Return the area that two boxes share, as a share of the smaller one."""
     width = min(a[2], b[2]) - max(a[0], b[0])
     height = min(a[3], b[3]) - max(a[1], b[1])

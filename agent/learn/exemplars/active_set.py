@@ -89,7 +89,7 @@ class EntropyObjective:
     def covariance(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return k(a, b), (len(a), len(b)) float64, of scaled rows; without noise."""
         half_a, half_b = 0.5 * np.einsum("ij,ij->i", a, a), 0.5 * np.einsum("ij,ij->i", b, b)
-        out = a @ b.T
+        out: np.ndarray = a @ b.T
         out -= half_a[:, None]
         out -= half_b
         # Of rows far from the origin the three terms leave nothing but rounding: theirs are taken by differences.

@@ -241,7 +241,8 @@ class ClusteringObjective:
         """Return the dissimilarity of every validation point to candidate c, which becomes an exemplar."""
         if self._own_point[c] >= 0:
             self._d[c, self._own_point[c]] = self._own_value[c]
-        return self._d[c]
+        points: np.ndarray = self._d[c]
+        return points
 
     # -- results -----------------------------------------------------------------------------------------------
 

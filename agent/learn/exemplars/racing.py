@@ -139,7 +139,8 @@ class RacingObjective(ClusteringObjective):
         spread += m.max()
         checkpoints = int(np.ceil(np.log2(total / FIRST_POINTS))) + 1
         share = 6.0 * self.delta / (np.pi * self._n_races) ** 2 / (self.n_held * self._b * checkpoints)
-        return spread * np.sqrt((1.0 - (n - 1) / total) * np.log(2.0 / share) / (2.0 * n))
+        radius: np.ndarray = spread * np.sqrt((1.0 - (n - 1) / total) * np.log(2.0 / share) / (2.0 * n))
+        return radius
 
     def _keep(self, mask: np.ndarray) -> None:
         """Drop the candidates out of the race, and close up the rows of those that stay."""

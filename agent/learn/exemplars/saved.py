@@ -19,12 +19,12 @@ def width_of(state: State) -> int:
     exemplars = np.asarray(state.get("exemplars", 0))
     if exemplars.ndim != 2 or not exemplars.shape[1]:
         raise SnapshotError(f"{WHERE}: exemplars are missing or have shape {exemplars.shape}, must be (n_held, d)")
-    return exemplars.shape[1]
+    return int(exemplars.shape[1])
 
 
 def count_of(state: State, name: str) -> int:
     """Return the length of an array of a state; 0 where it is missing or has none."""
-    return (np.shape(state.get(name, 0))[:1] or (0,))[0]
+    return int((np.shape(state.get(name, 0))[:1] or (0,))[0])
 
 
 def split_state(state: State) -> tuple[State, dict[str, State]]:
