@@ -16,7 +16,7 @@ from stillwatch.learn.mixture.families import clump_cost, make_family
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pack_lower, unpack_lower
 from stillwatch.learn.mixture.priors import FARTHEST, Normaliser, prior_parameters
-from stillwatch.learn.mixture.saved import VERSION, Room, check_state, width_of
+from stillwatch.learn.mixture.saved import VERSION, Room, Totals, check_state, width_of
 
 # The horizon is a guess: compression never acts as if less than this many times what was seen were still to come.
 LEAST_MAGNIFICATION = 20.0
@@ -431,6 +431,7 @@ class MemoryBoundedMixture(Estimator):
         self._require_memory()
         builder, items = self._builder, self._items
         k, moments, who = builder.n_components, builder.family.moments, builder.identities
+        totals = Totals(self.epoch_, self.n_seen_, self.refused_, who.next_id, who.epoch)
         normaliser, nothing = self._normaliser, np.zeros(0)
         return {
             "version": np.array(VERSION),
@@ -448,7 +449,7 @@ class MemoryBoundedMixture(Estimator):
             "component_id": who.id[:k].copy(),
             "component_born": who.born_epoch[:k].copy(),
             "component_tried": builder.tried[:k].copy(),
-            "totals": np.array([self.epoch_, self.n_seen_, self.refused_, who.next_id, who.epoch], np.int64),
+            "totals": np.array(totals, np.int64),
             "free_energy": np.array(self.free_energy_),
         }
 
@@ -478,7 +479,9 @@ class MemoryBoundedMixture(Estimator):
         moments.scatter[:k] = state["component_scatter"]
         who.id[:k], who.born_epoch[:k] = state["component_id"], state["component_born"]
         builder.tried[:k] = state["component_tried"]
-        self.epoch_, self.n_seen_, self.refused_, who.next_id, who.epoch = (int(v) for v in state["totals"])
+        totals = Totals.of(state["totals"])
+        self.epoch_, self.n_seen_, self.refused_ = totals.epoch, totals.n_seen, totals.refused
+        who.next_id, who.epoch = totals.next_id, totals.identity_epoch
         who.events = []
         self.free_energy_ = float(state["free_energy"])
         self.report_ = {}

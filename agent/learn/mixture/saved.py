@@ -4,6 +4,7 @@ Called by agent/learn/mixture/mixture.py before it takes a state over. It must n
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,20 @@ from stillwatch.learn.mixture.families import Family
 VERSION = 2
 LARGEST = float(np.finfo(np.float64).max)
 WHERE = "mixture state"  # of messages about one that is refused
+
+
+class Totals(NamedTuple):
+    """The counters of a state, in the order of its array `totals`."""
+
+    epoch: int
+    n_seen: int
+    refused: int
+    next_id: int
+    identity_epoch: int
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> "Totals":
+        return cls(*(int(value) for value in array))
 
 
 @dataclass(frozen=True)
@@ -57,7 +72,7 @@ def check_state(state: State, config: np.ndarray, family: Family, room: Room) ->
         "component_id": Array(np.int64, (k,), low=0),
         "component_born": Array(np.int64, (k,), low=0),
         "component_tried": Array(np.float64, (k,), low=0.0),
-        "totals": Array(np.int64, (5,), low=0),
+        "totals": Array(np.int64, (len(Totals._fields),), low=0),
         "free_energy": Array(np.float64, (), low=-LARGEST, high=LARGEST, nan=True),  # NaN before the first epoch
     }
     check_arrays(state, arrays, WHERE)
@@ -65,7 +80,7 @@ def check_state(state: State, config: np.ndarray, family: Family, room: Room) ->
         raise SnapshotError(f"{WHERE}: {k} components, {c} clumps and {n} items do not fit together")
     if waiting >= room.waiting:
         raise SnapshotError(f"{WHERE}: {waiting} rows wait for an epoch of {room.waiting}")
-    ids, next_id = state["component_id"], state["totals"][3]
+    ids, next_id = state["component_id"], Totals.of(state["totals"]).next_id
     if len(np.unique(ids)) != k or (k and ids.max() >= next_id):
         raise SnapshotError(f"{WHERE}: a component id appears twice, or was never given out")
 
