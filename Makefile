@@ -27,8 +27,9 @@ test: setup check typecheck ## all tests but soak and perf, kernels also without
 	$(MAKE) --no-print-directory test-nojit test-bounds
 	$(BIN)/pytest -q $(SHARED_OUT)
 
+# --cov takes the folder: by its import name, coverage would load numpy before pytest does, and again after.
 test-nojit: setup ## kernels as plain Python, every line of kernels/ covered
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/unit/kernels --cov=stillwatch.kernels --cov-report=term-missing:skip-covered --cov-fail-under=100 --no-cov-on-fail $(SHARED_OUT)
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/unit/kernels --cov=kernels --cov-report=term-missing:skip-covered --cov-fail-under=100 --no-cov-on-fail $(SHARED_OUT)
 
 test-bounds: setup ## kernels compiled with bounds checks
 	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/unit/kernels $(SHARED_OUT)
