@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from places import ROOT
 
 TOP = ("agent", "kernels", "transport", "configs", "tools")
-WIRE, DISK, LIVE, THIN, MIRROR = (f"transport.{wing}" for wing in ("wire", "disk", "live", "thin", "mirror"))
+CLOCK, WIRE, DISK, LIVE, THIN, MIRROR = (
+    f"transport.{wing}" for wing in ("base", "wire", "disk", "live", "thin", "mirror")
+)
 TRANSPORT = {WIRE, DISK, LIVE, THIN, MIRROR}
 
 # Who may import whom: every arrow runs up this table, so that it has no circle. "kernels" and "configs" are flat.
@@ -21,11 +23,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "base": set(),
     "kernels": set(),
     "configs": set(),
+    CLOCK: set(),
     WIRE: set(),
-    LIVE: {WIRE},
+    LIVE: {CLOCK, WIRE},
     MIRROR: {WIRE},
-    DISK: {WIRE},
-    THIN: {WIRE, MIRROR, DISK},
+    DISK: {CLOCK, WIRE},
+    THIN: {CLOCK, WIRE, MIRROR, DISK},
     "settings": {"base", "configs"},
     "worlds": {"base"},
     "sources": {"base", "settings", "worlds", WIRE, DISK},

@@ -1,12 +1,12 @@
 """What is kept: record logs, run folders, recordings, retention.
 
 In: records. Out: files that survive power cuts.
-Imports: wire.
+Imports: base, wire.
 """
 
 from stillwatch.transport.disk.durable import write_durably
 from stillwatch.transport.disk.record_format import KIND_GAP, SUFFIX, Damage, Record, log_files, read_file
-from stillwatch.transport.disk.record_log import Clock, RecordWriter, read_records
+from stillwatch.transport.disk.record_log import RecordWriter, read_records
 from stillwatch.transport.disk.record_salvage import Salvage, salvage
 from stillwatch.transport.disk.recording import KIND_NAMES, Session
 from stillwatch.transport.disk.retention import Retention
@@ -22,7 +22,6 @@ from stillwatch.transport.disk.run_folder import (
 )
 
 __all__ = [
-    "Clock",
     "Damage",
     "KIND_CONFIG",
     "KIND_GAP",

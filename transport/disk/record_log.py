@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgpack
 
+from stillwatch.transport.base import Clock
 from stillwatch.transport.disk.durable import sync_folder
 from stillwatch.transport.disk.record_format import (
     FILE_MAGIC,
@@ -44,14 +45,6 @@ _STATES = {
     errno.ENODEV: "gone",
     errno.ESTALE: "gone",
 }
-
-
-class Clock(Protocol):
-    """The part of the agent's clock that a log needs."""
-
-    def monotonic_ns(self) -> int: ...
-
-    def wall_ns(self) -> int: ...
 
 
 class RoomMaker(Protocol):

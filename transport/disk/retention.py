@@ -7,8 +7,8 @@ record logs are never touched, and a file that cannot be deleted is passed over.
 import os
 import pathlib
 
+from stillwatch.transport.base import Clock
 from stillwatch.transport.disk.record_format import log_files
-from stillwatch.transport.disk.record_log import Clock
 
 _RESUME_RATIO = 1.1  # free space must exceed the minimum by this before writing begins again, or it would flap
 

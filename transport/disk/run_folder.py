@@ -14,9 +14,10 @@ from typing import Any
 
 import msgpack
 
+from stillwatch.transport.base import Clock
 from stillwatch.transport.disk.durable import write_durably
 from stillwatch.transport.disk.record_format import KIND_GAP, Damage, Record, log_files
-from stillwatch.transport.disk.record_log import Clock, RecordWriter, read_records
+from stillwatch.transport.disk.record_log import RecordWriter, read_records
 from stillwatch.transport.disk.retention import Retention
 from stillwatch.transport.wire import DecodeError, LogError, Message, decode
 

@@ -1,7 +1,7 @@
 """The live plane over ZeroMQ: publisher, subscriber, snapshots, commands, keys.
 
 In: messages. Out: messages elsewhere.
-Imports: wire.
+Imports: base, wire.
 """
 
 from stillwatch.transport.live.control import (

@@ -8,12 +8,13 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 import zmq
 from msgspec import Meta
 
+from stillwatch.transport.base import Clock
 from stillwatch.transport.live.endpoints import bind, connect, make_socket, try_receive, try_send
 from stillwatch.transport.live.security import (
     ClientKeys,
@@ -117,12 +118,6 @@ class Command:
         return now_ns > self.expires_mono_ns
 
 
-class MonotonicClock(Protocol):
-    """What deadlines need of the caller's clock."""
-
-    def monotonic_ns(self) -> int: ...
-
-
 @dataclass(slots=True)
 class _Entry:
     """What is known of one request id: what it asked, who wants the answer, and the answer once there is one."""
@@ -140,7 +135,7 @@ class ControlServer:
     Raises SecurityError at construction for an endpoint that strangers could reach without keys.
     """
 
-    def __init__(self, endpoint: str, *, clock: MonotonicClock, keys: ServerKeys | None = None):
+    def __init__(self, endpoint: str, *, clock: Clock, keys: ServerKeys | None = None):
         require_secure(endpoint, keys)
         self.refused: dict[str, int] = {}  # requests not handed on, by cause
         self._endpoint, self._clock, self._keys = endpoint, clock, keys
@@ -289,7 +284,7 @@ def _arguments(request: Request) -> msgspec.Struct:
 class ControlClient:
     """DEALER socket of a ground tool. One thread; `request` waits for its answer, never for ever."""
 
-    def __init__(self, endpoint: str, *, clock: MonotonicClock, keys: ClientKeys | None = None):
+    def __init__(self, endpoint: str, *, clock: Clock, keys: ClientKeys | None = None):
         self._endpoint, self._clock, self._keys = endpoint, clock, keys
         self._context: zmq.Context | None = None
 

@@ -5,10 +5,10 @@ slow loses messages, which are counted here and seen there as gaps.
 """
 
 from collections import deque
-from typing import Protocol
 
 import zmq
 
+from stillwatch.transport.base import Clock
 from stillwatch.transport.live.control import Command, ControlServer, Value
 from stillwatch.transport.live.endpoints import bind, derived_endpoint, make_socket, split_tcp, try_receive, try_send
 from stillwatch.transport.live.security import ServerKeys, ZapHandler, require_secure, secure_server
@@ -37,12 +37,6 @@ _PORT_TRIES = 32
 _PAGES_IN_FLIGHT = 2
 
 
-class MonotonicClock(Protocol):
-    """What the control socket needs of the agent's clock."""
-
-    def monotonic_ns(self) -> int: ...
-
-
 class Publisher:
     """Publishes encoded messages; serves snapshots and commands on sockets of their own.
 
@@ -67,7 +61,7 @@ class Publisher:
         queue: int = 64,
         keys: ServerKeys | None = None,
         control: str = "",
-        clock: MonotonicClock | None = None,
+        clock: Clock | None = None,
     ):
         self.drops: dict[str, int] = {}  # messages that at least one subscriber did not get, by kind
         self.tx_bytes: dict[str, int] = {}  # payload bytes published, by kind

@@ -7,10 +7,10 @@ arrives is decoded under limits, and anything wrong is counted and skipped.
 import secrets
 from collections import deque
 from dataclasses import dataclass
-from typing import Protocol
 
 import zmq
 
+from stillwatch.transport.base import Clock
 from stillwatch.transport.live.endpoints import connect, derived_endpoint, make_socket, try_receive, try_send
 from stillwatch.transport.live.security import ClientKeys, secure_client
 from stillwatch.transport.live.snapshot import MAX_PAGE_HEAD_BYTES, MAX_REQUEST_BYTES, Page, PageRequest
@@ -33,12 +33,6 @@ from stillwatch.transport.wire import (
 ANY_AGENT = b"v1/"
 _RETRY_NS = 500_000_000
 _SILENCE_MAX_NS = 60_000_000_000
-
-
-class MonotonicClock(Protocol):
-    """What the subscriber needs of the caller's clock."""
-
-    def monotonic_ns(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +71,7 @@ class Subscriber:
         self,
         endpoint: str,
         *,
-        clock: MonotonicClock,
+        clock: Clock,
         keys: ClientKeys | None = None,
         agent: str | None = None,
         queue: int = 256,

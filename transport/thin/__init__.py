@@ -1,7 +1,7 @@
 """A link of 32-byte frames: records, scheduling, storing until acknowledged. THIN_LINK.md is made from it.
 
 In: alerts, models, thumbnails. Out: frames of a modem, and back.
-Imports: wire, mirror, disk.
+Imports: base, wire, mirror, disk.
 """
 
 from stillwatch.transport.thin.codec import ENVELOPE_BYTES, MAX_DATA_BYTES, TAG_BYTES, VERSION, ThinCodec

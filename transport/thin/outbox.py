@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from stillwatch.transport.disk import Clock, Damage, RecordWriter, log_files, read_records
+from stillwatch.transport.base import Clock
+from stillwatch.transport.disk import Damage, RecordWriter, log_files, read_records
 from stillwatch.transport.wire import LogError
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import google_crc32c
 
-from stillwatch.transport.disk import Clock, RecordWriter, log_files, read_records
+from stillwatch.transport.base import Clock
+from stillwatch.transport.disk import RecordWriter, log_files, read_records
 from stillwatch.transport.thin.codec import ALERT_BYTES, decode_alert_record, encode_record
 from stillwatch.transport.thin.outbox import Number
 from stillwatch.transport.thin.records import ThinAlert

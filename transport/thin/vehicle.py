@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from stillwatch.transport.disk import Clock
+from stillwatch.transport.base import Clock
 from stillwatch.transport.mirror import INCARNATIONS, ModelEncoder
 from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.component import MAX_DIMS, encode_component
