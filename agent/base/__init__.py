@@ -1,9 +1,11 @@
 """What every room stands on: errors, clocks, frames, saved state, secrets, versions.
 
-Owns: the error tree, the one clock, the frame, the form of saved state and its hash. In, out: values.
+Owns: the error tree, the one clock, the frame, the kinds of camera, the form of saved state and
+its hash. In, out: values.
 Imports: nothing of ours.
 """
 
+from stillwatch.base.camera import FIXED, MOVING, UNDECIDED, CameraRule, Context
 from stillwatch.base.clock import Clock, RealClock, VirtualClock
 from stillwatch.base.environment import cpu_features, versions
 from stillwatch.base.errors import AgentError, ConfigError, NotFittedError, SnapshotError, SourceError, UsageError
@@ -33,7 +35,12 @@ from stillwatch.base.version import __version__
 
 __all__ = [
     "Array",
+    "CameraRule",
     "Commit",
+    "Context",
+    "FIXED",
+    "MOVING",
+    "UNDECIDED",
     "Restorable",
     "Stage",
     "check_arrays",

@@ -1,6 +1,6 @@
 """Dense patch descriptors and one descriptor a frame, reduced by frozen projections.
 
-In: `Frame`. Out: `Features`, in buffers of their own.
+In: `Frame`, `CameraRule`. Out: `Features` and the `Rows` made of them, in buffers of their own.
 Imports: base, settings, kernels.
 """
 
@@ -8,13 +8,17 @@ from stillwatch.features.dense_sift import DenseSift
 from stillwatch.features.encoder import Projection, fit_pca, random_projection, save_encoder
 from stillwatch.features.extractor import FeatureExtractor, Features
 from stillwatch.features.hog import BlockHog
+from stillwatch.features.rows import CONTEXT_DIMS, RowMaker, Rows
 
 __all__ = [
     "BlockHog",
+    "CONTEXT_DIMS",
     "DenseSift",
     "FeatureExtractor",
     "Features",
     "Projection",
+    "RowMaker",
+    "Rows",
     "fit_pca",
     "random_projection",
     "save_encoder",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stillwatch.base import (
+    CameraRule,
     Commit,
     Frame,
     FrameFlag,
@@ -135,17 +136,15 @@ class _Life(Restorable):
 class _Seen:
     """What the gate knows of the frames so far.
 
-    height, width: of the frames. moving: whether the camera moves, once it is known. picture: the last verdict's
-    state. refused: frames by reason, in the order of REASONS. previous: thumbnail of the frame before, and its stream
-    time (-1 without one) and stream epoch. anchor: thumbnail with which a standstill began, still_since_ns and
-    still_frames: since when, for how many frames; slips: frames in a row that broke it. filled_since_ns: since when a
-    part is decoder grey, -1 while none is. usual_*: running means of accepted frames, and how many these are.
+    height, width: of the frames. picture: the last verdict's state. refused: frames by reason, in the order of
+    REASONS. previous: thumbnail of the frame before, and its stream time (-1 without one) and stream epoch. anchor:
+    thumbnail with which a standstill began, still_since_ns and still_frames: since when, for how many frames; slips:
+    frames in a row that broke it. filled_since_ns: since when a part is decoder grey, -1 while none is. usual_*:
+    running means of accepted frames, and how many these are.
     """
 
     height: int = saved(1, low=1)
     width: int = saved(1, low=1)
-    known: bool = saved(False)
-    moving: bool = saved(False)
     picture: SourceState = field(default=SourceState.LIVE)
     refused: np.ndarray = saved_array((len(REASONS),), np.int64, low=0)
     accepted: int = saved(0, low=0)
@@ -197,15 +196,6 @@ class Gate(Restorable):
         self._global.forget()
 
     @property
-    def moving(self) -> bool | None:
-        """Whether the camera moves; None until known. Set at frames that the data fix."""
-        return self._seen.moving if self._seen.known else None
-
-    @moving.setter
-    def moving(self, value: bool | None) -> None:
-        self._seen.known, self._seen.moving = value is not None, bool(value)
-
-    @property
     def shape(self) -> tuple[int, int]:
         """(height, width) of the frames it takes."""
         return self._seen.height, self._seen.width
@@ -215,8 +205,11 @@ class Gate(Restorable):
         self._seen.height, self._seen.width = height, width
         self._begin_again()
 
-    def judge(self, frame: Frame) -> Verdict:
-        """Judge the next frame; its arrays are of the shape given to the constructor or `reshape`."""
+    def judge(self, frame: Frame, rule: CameraRule) -> Verdict:
+        """Judge the next frame; its arrays are of the shape given to the constructor or `reshape`.
+
+        `rule` is of the camera as far as it was known before this frame.
+        """
         if frame.grey.shape != self.shape:
             raise ValueError(f"frame of {frame.grey.shape} came to a gate of {self.shape}; call reshape first")
         if frame.epoch != self._seen.epoch:
@@ -225,13 +218,13 @@ class Gate(Restorable):
         now = measure(frame.grey, frame.colour)
         before_ns = self._seen.previous_ns
         step_ns = min(max(frame.t_ns - before_ns, 0), LONGEST_STEP_NS) if before_ns >= 0 else 0
-        present = self._present(frame, now)
+        present = self._present(frame, now, rule)
         reason = next((kind for kind in REASONS[:-1] if kind in present), "")
         arrived = False
         if reason:
             self._global.pass_over(now, frame.t_ns)
         else:
-            held, arrived = self._global.update(now, frame.t_ns, self.moving)
+            held, arrived = self._global.update(now, frame.t_ns, rule)
             if held:
                 reason = "global_change"
                 present.add(reason)
@@ -239,7 +232,7 @@ class Gate(Restorable):
             self._learn_usual(now, step_ns, arrived)
         return self._verdict(frame, reason, present, step_ns, arrived)
 
-    def _present(self, frame: Frame, now: Measures) -> set[str]:
+    def _present(self, frame: Frame, now: Measures, rule: CameraRule) -> set[str]:
         """Return every reason, but global change, that speaks against this frame by itself."""
         config = self._config
         present = set()
@@ -249,7 +242,7 @@ class Gate(Restorable):
             present.add("dark")
         elif now.mean > config.bright_level and now.low > 2.0 * config.bright_level - 255.0:
             present.add("overexposed")
-        elif now.detail < FLAT_DETAIL or self._is_blurred(now):
+        elif now.detail < FLAT_DETAIL or (rule.judges_blur and self._is_blurred(now)):
             present.add("obstructed")
         if self._is_still(frame.t_ns, now):
             present.add("frozen")
@@ -289,8 +282,8 @@ class Gate(Restorable):
         return t_ns - seen.filled_since_ns < round(self._config.scene_change_after_s * NS)
 
     def _is_blurred(self, now: Measures) -> bool:
-        """Say whether a fixed camera lost its focus: the usual scene without its fine structure."""
-        known = self.moving is False and self._seen.usual_frames >= BLUR_AFTER_FRAMES
+        """Say whether the camera lost its focus: the usual scene without its fine structure."""
+        known = self._seen.usual_frames >= BLUR_AFTER_FRAMES
         return known and now.sharpness < BLUR_RATIO * self._seen.usual_sharpness
 
     def _learn_usual(self, now: Measures, step_ns: int, arrived: bool) -> None:

@@ -1,7 +1,7 @@
 """Sudden global change: a light switched, a day/night filter, a strobe, a camera that was knocked.
 
-Called by agent/gate/gate.py. Tells a switch from an auto-exposure's drift by its suddenness, and on a moving camera
-from a new view by its structure. Reads no clock but the frames' own.
+Called by agent/gate/gate.py. Tells a switch from an auto-exposure's drift by its suddenness, and where the view
+does not stay from a new view by its structure. Reads no clock but the frames' own.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,17 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from stillwatch.base import Commit, Restorable, State, prepare_record, record_bytes, record_state, saved, saved_array
+from stillwatch.base import (
+    CameraRule,
+    Commit,
+    Restorable,
+    State,
+    prepare_record,
+    record_bytes,
+    record_state,
+    saved,
+    saved_array,
+)
 from stillwatch.gate.measures import THUMB_HEIGHT, THUMB_WIDTH, Measures
 
 NS = 1_000_000_000
@@ -63,11 +73,11 @@ class GlobalChange(Restorable):
         views.seen = views.has_normal = views.holding = False
         views.since_ns = views.begun_ns = views.previous_ns = 0
 
-    def update(self, now: Measures, t_ns: int, moving: bool | None) -> tuple[bool, bool]:
+    def update(self, now: Measures, t_ns: int, rule: CameraRule) -> tuple[bool, bool]:
         """Judge a frame that nothing else is wrong with; call `pass_over` for the others."""
         views = self._views
-        sudden = views.seen and self._is_sudden(now, t_ns - views.previous_ns, moving)
-        back = views.has_normal and self._is_back(now, moving)
+        sudden = views.seen and self._is_sudden(now, t_ns - views.previous_ns, rule)
+        back = views.has_normal and self._is_back(now, rule)
         self._remember(now, t_ns)
         if sudden and not back and views.has_normal:
             views.begun_ns = views.begun_ns if views.holding else t_ns
@@ -96,28 +106,28 @@ class GlobalChange(Restorable):
         views.normal[:rows, :columns] = now.thumb
         views.normal_chroma, views.has_normal = now.chroma, True
 
-    def _is_sudden(self, now: Measures, step_ns: int, moving: bool | None) -> bool:
+    def _is_sudden(self, now: Measures, step_ns: int, rule: CameraRule) -> bool:
         if step_ns > SUDDEN_NS:
             return False
         rows, columns = now.thumb.shape
         previous = self._views.previous[:rows, :columns]
         if self._colour_switched(now.chroma, self._views.previous_chroma):
-            return moving is False or self._same_structure(now.thumb, previous)
+            return rule.view_stays or self._same_structure(now.thumb, previous)
         slow = min(max(step_ns - QUICK_NS, 0) / (SLOW_NS - QUICK_NS), 1.0)
         limit = CELL_CHANGE + slow * (SLOW_CHANGE - CELL_CHANGE)
         if float((np.abs(now.thumb - previous) > limit).mean()) < CHANGED_SHARE:
             return False
-        if moving is False:
+        if rule.view_stays:
             return True
         jump = abs(float(np.median(now.thumb)) - float(np.median(previous)))
         return jump > limit and self._same_structure(now.thumb, previous)
 
-    def _is_back(self, now: Measures, moving: bool | None) -> bool:
+    def _is_back(self, now: Measures, rule: CameraRule) -> bool:
         rows, columns = now.thumb.shape
         normal = self._views.normal[:rows, :columns]
         if self._colour_switched(now.chroma, self._views.normal_chroma):
             return False
-        if moving is False:
+        if rule.view_stays:
             return float((np.abs(now.thumb - normal) > CELL_CHANGE).mean()) <= BACK_SHARE
         return abs(float(np.median(now.thumb)) - float(np.median(normal))) <= CELL_CHANGE
 

@@ -1,9 +1,11 @@
-"""How surprising a frame is under the active models, and how rare that is here.
+"""How surprising a frame is under the active models, how rare that is here, and whether the camera moves.
 
-In: rows, active models. Out: `Score`.
+In: grey pictures, rows, active models. Out: `CameraRule`, `Score`.
 Imports: base, settings, features, learn, epochs.
 """
 
+from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.score import Novelty, Score
+from stillwatch.novelty.strategy import Sizes
 
-__all__ = ["Novelty", "Score"]
+__all__ = ["CameraMotion", "Novelty", "Score", "Sizes"]

@@ -1,13 +1,28 @@
 """What surprise is usual: for each place of a fixed camera, for each component under a moving one.
 
-Called by agent/novelty/score.py. A baseline must not decide whether a frame may teach it.
+Called by agent/novelty/surprise.py. A baseline must not decide whether a frame may teach it.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from stillwatch.base import Array, Commit, Restorable, SnapshotError, Stage, State, check_arrays
+from stillwatch.base import (
+    Array,
+    Commit,
+    Restorable,
+    SnapshotError,
+    Stage,
+    State,
+    check_arrays,
+    prepare_record,
+    record_bytes,
+    record_state,
+    saved,
+    with_prefix,
+    without_prefix,
+)
 from stillwatch.learn import StudentMixture
 from stillwatch.novelty.rules import (
     CLIP,
@@ -27,11 +42,22 @@ from stillwatch.novelty.rules import (
 class Baseline(Stage, Protocol):
     """Turns surprise, in nats, into deviations above what is usual; both kinds have this door."""
 
+    def take_grid(self, grid_shape: tuple[int, int]) -> None: ...
+
     def model_changed(self, model: StudentMixture) -> None: ...
 
     def standardise(self, surprise: np.ndarray, label: np.ndarray, valid: np.ndarray, out: np.ndarray) -> None: ...
 
-    def learn(self, rows: np.ndarray, valid: np.ndarray, in_event: bool) -> None: ...
+    def learn(self, rows: np.ndarray, surprise: np.ndarray | None, valid: np.ndarray, in_event: bool) -> None: ...
+
+
+@dataclass
+class _Watched:
+    """Rows and columns of the grid, and how many frames its places were watched."""
+
+    grid_rows: int = saved(0, low=0)
+    grid_columns: int = saved(0, low=0)
+    frames: int = saved(0, low=0, high=MEMORY_FRAMES)
 
 
 class PlaceBaseline(Restorable):
@@ -54,11 +80,19 @@ class PlaceBaseline(Restorable):
         self._least_variance = 0.5 * n_dims
         self._mean, self._variance = np.zeros(capacity), np.zeros(capacity)
         self._step, self._deviation = np.zeros(capacity), np.ones(capacity)
-        self._frames = self._n_places = 0
+        self._watched = _Watched()
 
-    def reset(self, n_places: int) -> None:
-        """Forget everything: the grid has another shape."""
-        self._frames, self._n_places = 0, n_places
+    @property
+    def _n_places(self) -> int:
+        return self._watched.grid_rows * self._watched.grid_columns
+
+    def take_grid(self, grid_shape: tuple[int, int]) -> None:
+        """Frames have this grid from now on: where it is another one, everything is forgotten."""
+        watched = self._watched
+        if grid_shape != (watched.grid_rows, watched.grid_columns):
+            watched.grid_rows, watched.grid_columns = grid_shape
+            watched.frames = 0
+            self._mean[:] = self._variance[:] = 0.0
 
     def model_changed(self, model: StudentMixture) -> None:
         """Nothing to do: the running mean follows the models by itself.
@@ -73,73 +107,74 @@ class PlaceBaseline(Restorable):
 
         surprise : ndarray of shape (n,), float64, nats;  label : unused;  valid : (n,) bool;  out : (n,) float32
         """
-        n, frames = len(surprise), self._frames
-        step, deviation = self._step[:n], self._deviation[:n]
-        if frames == 0:
-            self._mean[:n], self._variance[:n] = surprise, 0.0
-        np.subtract(surprise, self._mean[:n], out=step)
-        some = bool(valid.any())
-        step -= np.median(step[valid]) if some else 0.0
-        pooled = float(np.median(self._variance[:n][valid])) if some else 0.0
-        trust = frames / (frames + POOLED_FRAMES)
-        np.sqrt(trust * self._variance[:n] + (1.0 - trust) * pooled + self._least_variance, out=deviation)
+        step, deviation = self._compare(surprise, valid)
         np.divide(step, deviation, out=out)
         np.clip(out, -HIGHEST, HIGHEST, out=out)
         out[~valid] = 0.0
 
-    def learn(self, rows: np.ndarray, valid: np.ndarray, in_event: bool) -> None:
-        """Fold in the frame that `standardise` saw last: novel places learn little, and nothing in an event.
+    def _compare(self, surprise: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return how far each place's surprise is above its mean, less what all share, and its deviation, nats."""
+        n, frames = len(surprise), self._watched.frames
+        step, deviation, variance = self._step[:n], self._deviation[:n], self._variance[:n]
+        np.subtract(surprise, self._mean[:n] if frames else surprise, out=step)
+        some = bool(valid.any())
+        step -= np.median(step[valid]) if some else 0.0
+        pooled = float(np.median(variance[valid])) if some else 0.0
+        trust = frames / (frames + POOLED_FRAMES)
+        np.sqrt(trust * variance + (1.0 - trust) * pooled + self._least_variance, out=deviation)
+        return step, deviation
+
+    def learn(self, rows: np.ndarray, surprise: np.ndarray | None, valid: np.ndarray, in_event: bool) -> None:
+        """Fold in a frame that was judged: novel places learn little, and nothing in an event.
 
         A place that changed for good becomes usual all the same: the mixture learns it, and its surprise falls.
+
+        rows : unused;  surprise : ndarray of shape (n,), float64, nats, or None where nothing was judged;
+        valid : (n,) bool
         """
-        frames, n = self._frames, len(valid)
+        if surprise is None:
+            return
+        n, frames = len(surprise), self._watched.frames
+        step, deviation = self._compare(surprise, valid)
+        mean, variance = self._mean[:n], self._variance[:n]
+        if frames == 0:
+            mean[:] = surprise
         share = 1.0 / (frames + 1)
-        step, deviation, variance = self._step[:n], self._deviation[:n], self._variance[:n]
         bounded = np.clip(step, -CLIP * deviation, CLIP * deviation)
         doubted = max(POOLED_FRAMES / (POOLED_FRAMES + frames), DOUBTED_SHARE)  # what is known may doubt
         pace = np.where(step < NOVEL * deviation, share, 0.0 if in_event else doubted * share)
         pace[~valid] = 0.0
-        self._mean[:n] += pace * bounded
+        mean += pace * bounded
         variance += pace * (bounded * bounded - variance)
-        self._frames, self._n_places = min(frames + 1, MEMORY_FRAMES), n
+        self._watched.frames = min(frames + 1, MEMORY_FRAMES)
 
     def state(self) -> State:
         """Return the moments of the places in use, as copies, and how many frames they are of."""
         n = self._n_places
-        return {
-            "mean": self._mean[:n].copy(),
-            "variance": self._variance[:n].copy(),
-            "frames": np.array(self._frames, np.int64),
-        }
+        moments = {"mean": self._mean[:n].copy(), "variance": self._variance[:n].copy()}
+        return moments | with_prefix("watched", record_state(self._watched))
 
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        check_arrays(
-            state,
-            {
-                "mean": Array(np.float64, (None,)),
-                "variance": Array(np.float64, (None,), low=0.0),
-                "frames": Array(np.int64, (), low=0, high=MEMORY_FRAMES),
-            },
-            "place baseline",
-        )
-        n = len(state["mean"])
-        if len(state["variance"]) != n or n > len(self._mean):
-            raise SnapshotError(
-                f"place baseline: means of {n} places and variances of {len(state['variance'])}, must be as many and "
-                f"at most {len(self._mean)}"
-            )
-        mean, variance, frames = state["mean"].copy(), state["variance"].copy(), int(state["frames"])
+        watched = _Watched()
+        prepare_record(watched, without_prefix("watched", state), "place baseline")()
+        n = watched.grid_rows * watched.grid_columns
+        if n > len(self._mean):
+            raise SnapshotError(f"place baseline: {n} places, must be at most {len(self._mean)}")
+        moments = {name: array for name, array in state.items() if not name.startswith("watched.")}
+        wanted = {"mean": Array(np.float64, (n,)), "variance": Array(np.float64, (n,), low=0.0)}
+        check_arrays(moments, wanted, "place baseline")
+        mean, variance = moments["mean"].copy(), moments["variance"].copy()
 
         def commit() -> None:
             self._mean[:n], self._variance[:n] = mean, variance
-            self._frames, self._n_places = frames, n
+            self._watched = watched
 
         return commit
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays at the largest frame."""
-        return {"place baseline": 4 * self._mean.nbytes}
+        return {"place baseline": 4 * self._mean.nbytes + record_bytes(self._watched)}
 
 
 class ComponentBaseline(Restorable):
@@ -162,7 +197,7 @@ class ComponentBaseline(Restorable):
         self._seed = seed
         self._n_kept = self._n_seen = 0
 
-    def reset(self, n_places: int) -> None:
+    def take_grid(self, grid_shape: tuple[int, int]) -> None:
         """Nothing to forget: components do not depend on the grid."""
 
     def model_changed(self, model: StudentMixture) -> None:
@@ -194,8 +229,11 @@ class ComponentBaseline(Restorable):
         np.clip((surprise - self._mean[label]) / self._deviation[label], -HIGHEST, HIGHEST, out=out)
         out[~valid] = 0.0
 
-    def learn(self, rows: np.ndarray, valid: np.ndarray, in_event: bool) -> None:
-        """Let some rows of this frame into the reservoir, each row of the past with the same chance (algorithm R)."""
+    def learn(self, rows: np.ndarray, surprise: np.ndarray | None, valid: np.ndarray, in_event: bool) -> None:
+        """Let some rows of this frame into the reservoir, each row of the past with the same chance (algorithm R).
+
+        rows : ndarray of shape (n, n_dims), float32;  surprise : unused;  valid : (n,) bool
+        """
         kept, seen = self._n_kept, self._n_seen
         rng = np.random.default_rng([self._seed, seen])
         candidates = np.flatnonzero(valid)

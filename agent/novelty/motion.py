@@ -1,6 +1,7 @@
 """Finds out by itself whether the camera stands still or moves: once, from the first accepted frames.
 
-Called by agent/novelty/score.py. It must not change its mind: what is learnt afterwards depends on the answer.
+Called by agent/pipeline/pipeline.py with every accepted frame. It must not change its mind: what is learnt
+afterwards depends on the answer.
 """
 
 from dataclasses import dataclass
@@ -8,7 +9,20 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from stillwatch.base import Commit, Restorable, State, prepare_record, record_bytes, record_state, saved, saved_array
+from stillwatch.base import (
+    FIXED,
+    MOVING,
+    UNDECIDED,
+    CameraRule,
+    Commit,
+    Restorable,
+    State,
+    prepare_record,
+    record_bytes,
+    record_state,
+    saved,
+    saved_array,
+)
 from stillwatch.novelty.rules import (
     BLOCK,
     DECISION_FRAMES,
@@ -46,20 +60,23 @@ class CameraMotion(Restorable):
         self._seen = _Seen(decided=camera != "auto", moving=camera == "moving")
 
     @property
-    def decided(self) -> bool:
-        """Whether it is known if the camera moves."""
-        return self._seen.decided
+    def rule(self) -> CameraRule:
+        """What follows from what is known of the camera so far."""
+        if not self._seen.decided:
+            return UNDECIDED
+        return MOVING if self._seen.moving else FIXED
 
-    @property
-    def moving(self) -> bool:
-        """Whether the camera moves; meaningful once decided."""
-        return self._seen.moving
+    def observe(self, grey: np.ndarray) -> CameraRule:
+        """Take the next accepted frame, (height, width) uint8, and return the rule it is to be judged by.
 
-    def observe(self, grey: np.ndarray) -> None:
-        """Take the next accepted frame, (height, width) uint8; nothing more once decided."""
+        Nothing is looked at any more once the kind of camera is decided.
+        """
+        if not self._seen.decided:
+            self._compare(grey)
+        return self.rule
+
+    def _compare(self, grey: np.ndarray) -> None:
         seen = self._seen
-        if seen.decided:
-            return
         small = cv2.resize(grey, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA).astype(np.float32)
         if seen.n_frames == 0:
             seen.first[:] = small
@@ -78,7 +95,7 @@ class CameraMotion(Restorable):
 
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        return prepare_record(self._seen, state, "motion")
+        return prepare_record(self._seen, state, "camera")
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of the first picture and the counts."""

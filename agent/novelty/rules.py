@@ -13,13 +13,8 @@ SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
 # Deviations of patches: the smallest deviation of a frame's statistic, and what it is taken for at first. Under a fixed
 # camera every new model moves the means of places a little for all later frames; components are measured anew instead.
-LEAST_SPREAD_FIXED = 0.7
-LEAST_SPREAD_MOVING = 0.8
-
-# -- rows ----------------------------------------------------------------------------------------------------
-
-CONTEXT_DIMS = 2  # values: the place under a fixed camera, the colour of the ground under a moving one
-DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
+LEAST_SPREAD_PLACES = 0.7
+LEAST_SPREAD_COMPONENTS = 0.8
 
 # -- baselines -----------------------------------------------------------------------------------------------
 

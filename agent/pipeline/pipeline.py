@@ -33,9 +33,9 @@ from stillwatch.base import (
 )
 from stillwatch.epochs import EpochReport, Learners
 from stillwatch.events import EventLife, EventRecord
-from stillwatch.features import FeatureExtractor, Features
+from stillwatch.features import FeatureExtractor, RowMaker, Rows
 from stillwatch.gate import Gate, Verdict
-from stillwatch.novelty import Novelty, Score
+from stillwatch.novelty import CameraMotion, Novelty, Score, Sizes
 from stillwatch.pipeline.summaries import Summaries
 from stillwatch.pipeline.thumbnail import jpeg_thumbnail
 from stillwatch.settings import Config
@@ -93,15 +93,12 @@ class Pipeline(Restorable):
         height, width = config.source.height, config.source.width
         self.gate = Gate(config.gate, height=height, width=width)
         self.features = FeatureExtractor(config)
-        self.novelty = Novelty(
-            config,
-            capacity_patches=self.features.capacity_patches,
-            n_patch_dims=self.features.n_patch_dims,
-            n_frame_dims=self.features.n_frame_dims,
-        )
-        self.learners = Learners(
-            config, clock, n_patch_dims=self.novelty.n_row_dims, n_frame_dims=self.features.n_frame_dims
-        )
+        self.camera = CameraMotion(config.novelty.camera)
+        capacity, n_patch_dims = self.features.capacity_patches, self.features.n_patch_dims
+        self.rows = RowMaker(capacity, n_patch_dims, config.features.step_px)
+        n_row_dims = self.rows.n_row_dims
+        self.novelty = Novelty(config, Sizes(capacity, n_patch_dims, n_row_dims))
+        self.learners = Learners(config, clock, n_patch_dims=n_row_dims, n_frame_dims=self.features.n_frame_dims)
         self.events = EventLife(config.events)
         self._shape = (height, width)
         self.frames = 0
@@ -117,25 +114,28 @@ class Pipeline(Restorable):
     def step(self, frame: Frame) -> Step:
         """Take one frame through every stage. Order is the data flow."""
         if frame.grey.shape != self._shape:
-            self._reshape(frame)
+            self._take_shape(*frame.grey.shape)
         if self.nav is not None:
             frame = replace(frame, nav=self.nav)
-        verdict = self.gate.judge(frame)
+        verdict = self.gate.judge(frame, self.camera.rule)
         self._count(frame, verdict)
-        score, features, activation = None, None, None
         if verdict.accepted:
-            activation = self.learners.activate()
-            features = self.features.extract(frame)
-            self.novelty.observe(frame)
-            self.gate.moving = self.novelty.moving
-            score = self.novelty.score(frame, features, self.learners.models)
+            return self._look(frame, verdict)
+        records = self.events.update(frame, None, verdict, self.learners.models)
+        return self._publish(Step(frame, verdict, None, records, None))
+
+    def _look(self, frame: Frame, verdict: Verdict) -> Step:
+        """Describe, score and learn a frame that the gate let pass."""
+        activation = self.learners.activate()
+        features = self.features.extract(frame)
+        rows = self.rows.rows_of(frame, features, self.camera.observe(frame.grey))
+        score = self.novelty.score(frame, rows, self.learners.models)
         records = self.events.update(frame, score, verdict, self.learners.models)
-        if score is not None and features is not None:
-            self.novelty.settle(in_event=self.events.active)
-            self._learn(frame, features)
-        nearest = -1 if features is None or not records else self.learners.nearest_exemplar(features.frame)
-        self._publish(frame, verdict, score, records, activation, nearest)
-        return Step(frame, verdict, score, records, activation)
+        self.novelty.settle(score, in_event=self.events.active)
+        self.features.observe(features)
+        self._offer(frame, rows)
+        nearest = self.learners.nearest_exemplar(rows.frame) if records else -1
+        return self._publish(Step(frame, verdict, score, records, activation), nearest)
 
     def finish(self) -> EpochReport | None:
         """End of the stream: close open events, make the epoch being learnt active, publish both."""
@@ -151,15 +151,11 @@ class Pipeline(Restorable):
         """Stop the learner's thread."""
         self.learners.close()
 
-    def _reshape(self, frame: Frame) -> None:
-        """A new stream epoch of another size: grids and masks are rebuilt within what is allocated."""
-        self._take_shape(*frame.grey.shape)
-
     def _take_shape(self, height: int, width: int) -> None:
+        """A new stream epoch of another size: grids and masks are rebuilt within what is allocated."""
         self._shape = (height, width)
         self.gate.reshape(height, width)
         self.features.reshape(height, width)
-        self.novelty.reshape(self.features.grid_shape)
 
     def _count(self, frame: Frame, verdict: Verdict) -> None:
         self.frames += 1
@@ -170,34 +166,25 @@ class Pipeline(Restorable):
         else:
             self.refused[verdict.reason] += 1
 
-    def _learn(self, frame: Frame, features: Features) -> None:
-        """Hand the frame to those who learn: first the encoder and the camera's kind, then the learners."""
-        if not features.ready:
-            self.features.observe(features)
-        elif self.novelty.decided:
+    def _offer(self, frame: Frame, rows: Rows) -> None:
+        """Hand a frame whose rows mean something to the learners, with a picture to show it by."""
+        if rows.ready:
             exemplars = self.config.exemplars
             jpeg = jpeg_thumbnail(frame.colour, exemplars.thumbnail_px, exemplars.thumbnail_bytes)
-            rows = self.novelty.augment(frame, features)
-            self.learners.offer(frame.sequence, frame.t_ns, rows, features.valid, features.frame, jpeg)
+            self.learners.offer(frame.sequence, frame.t_ns, rows.patches, rows.valid, rows.frame, jpeg)
 
     # -- messages --------------------------------------------------------------------------------------------
 
-    def _publish(
-        self,
-        frame: Frame,
-        verdict: Verdict,
-        score: Score | None,
-        records: list[EventRecord],
-        activation: EpochReport | None,
-        nearest: int,
-    ) -> None:
-        if activation is not None:
-            self._publish_epoch(activation)
-        for change in self.summaries.gate_changes(frame, verdict):
+    def _publish(self, step: Step, nearest: int = -1) -> Step:
+        """Send what a frame led to; `nearest` is the exemplar that it is nearest to."""
+        if step.activation is not None:
+            self._publish_epoch(step.activation)
+        for change in self.summaries.gate_changes(step.frame, step.verdict):
             self._sink.send(change)
-        for record in records:
-            self._publish_alert(frame, record, nearest)
-        self._sink.send(self.summaries.score(frame, verdict, score, self.events.open_id))
+        for record in step.events:
+            self._publish_alert(step.frame, record, nearest)
+        self._sink.send(self.summaries.score(step.frame, step.verdict, step.score, self.events.open_id))
+        return step
 
     def _publish_alert(self, frame: Frame, record: EventRecord, nearest: int) -> None:
         thumbnail = b""
@@ -287,6 +274,7 @@ class Pipeline(Restorable):
         return {
             "gate": self.gate,
             "features": self.features,
+            "camera": self.camera,
             "novelty": self.novelty,
             "events": self.events,
             "learners": self.learners,
@@ -294,7 +282,8 @@ class Pipeline(Restorable):
 
     def memory(self) -> list[tuple[str, int]]:
         """Return (stage, bytes) of everything allocated for the life of the agent."""
-        return [row for stage in self._stages().values() for row in stage.memory_bytes().items()]
+        held = [self.rows.memory_bytes(), *(stage.memory_bytes() for stage in self._stages().values())]
+        return [row for part in held for row in part.items()]
 
 
 def _prepare_own(own: State) -> tuple[_Counts, Nav | None]:

@@ -12,6 +12,7 @@ from stillwatch.settings.config import (
     GateConfig,
     LinkConfig,
     MixtureConfig,
+    NoveltyConfig,
     SourceConfig,
 )
 from stillwatch.settings.reader import Problem, config_hash, config_toml, load_config, recorded_config
@@ -22,6 +23,7 @@ __all__ = [
     "EventsConfig",
     "FeaturesConfig",
     "GateConfig",
+    "NoveltyConfig",
     "LinkConfig",
     "MixtureConfig",
     "Problem",

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 from capture_sources import frame_of
-from msgspec import structs
 
-from stillwatch.base import SnapshotError, State, VirtualClock, state_hash
-from stillwatch.base.frame import Frame
+from stillwatch.base import FIXED, MOVING, CameraRule, SnapshotError, State, VirtualClock, state_hash
 from stillwatch.epochs import Models
 from stillwatch.events.categories import CategoryLife
 from stillwatch.events.life import EventLife, TokenBucket
-from stillwatch.features.extractor import FeatureExtractor, Features
+from stillwatch.features.extractor import FeatureExtractor
+from stillwatch.features.rows import Rows
 from stillwatch.gate.gate import Gate
 from stillwatch.gate.global_change import GlobalChange
 from stillwatch.gate.measures import measure
@@ -27,6 +26,8 @@ from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.score import Novelty, Score
+from stillwatch.novelty.strategy import Sizes
+from stillwatch.novelty.surprise import Surprise
 from stillwatch.pipeline.pipeline import Pipeline
 from stillwatch.settings.config import Config, EncoderConfig, EventsConfig, GateConfig, NoveltyConfig, SourceConfig
 from stillwatch.settings.reader import load_config
@@ -48,12 +49,12 @@ def t_of(i: int) -> int:
 
 def play_gate(gate: Gate, frames: range) -> list:
     images = ((i, picture(i) * (i % 17 > 2)) for i in frames)  # dark in between, and now and then frozen
-    return [repr(gate.judge(frame_of(image, i / RATE, sequence=i))) for i, image in images]
+    return [repr(gate.judge(frame_of(image, i / RATE, sequence=i), FIXED)) for i, image in images]
 
 
 def play_global_change(change: GlobalChange, frames: range) -> list:
     measured = ((i, picture(i) // (1 + i // 25 % 2)) for i in frames)
-    return [change.update(measure(image.mean(axis=2).astype(np.uint8), image), t_of(i), False) for i, image in measured]
+    return [change.update(measure(image.mean(axis=2).astype(np.uint8), image), t_of(i), FIXED) for i, image in measured]
 
 
 def features_of(warmup_frames: int) -> FeatureExtractor:
@@ -75,13 +76,13 @@ def play_motion(motion: CameraMotion, frames: range) -> list:
     told = []
     for i in frames:
         motion.observe(world.render(i).mean(axis=2).astype(np.uint8))
-        told.append((motion.decided, motion.moving))
+        told.append(motion.rule)
     return told
 
 
 def places() -> PlaceBaseline:
     baseline = PlaceBaseline(PLACES, DIMS)
-    baseline.reset(PLACES)
+    baseline.take_grid(GRID)
     return baseline
 
 
@@ -109,7 +110,7 @@ def play_baseline(baseline: PlaceBaseline | ComponentBaseline, frames: range) ->
             baseline.model_changed(OneNormal())
         OneNormal().score_and_label(rows, density, label)
         baseline.standardise(-density, label, np.ones(PLACES, bool), out)
-        baseline.learn(rows, np.ones(PLACES, bool), i % 7 == 0)
+        baseline.learn(rows, -density, np.ones(PLACES, bool), i % 7 == 0)
         told.append(out.tobytes())
     return told
 
@@ -123,41 +124,46 @@ def play_numbers(stage: RarityCalibration | RunningSpread, frames: range) -> lis
     return told
 
 
-def novelty_of(camera: str) -> Novelty:
-    config = structs.replace(Config(), novelty=NoveltyConfig(camera=camera))
-    return Novelty(config, capacity_patches=PLACES, n_patch_dims=DIMS, n_frame_dims=4)
+def surprise() -> Surprise:
+    return Surprise(NoveltyConfig(), PlaceBaseline(PLACES, DIMS), PLACES, 0.7)
 
 
-def noise_frame(i: int) -> tuple[Frame, Features]:
-    """Return a frame of noise and features that an extractor might have made of it."""
-    rng = np.random.default_rng(i)
-    colour = rng.integers(80, 120, (48, 64, 3)).astype(np.uint8)
-    patches = rng.normal(size=(PLACES, DIMS)).astype(np.float32)
+def noise_rows(i: int, rule: CameraRule) -> Rows:
+    """Return rows of noise, as a maker of rows might have made them."""
+    patches = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
     y, x = (np.indices(GRID).reshape(2, -1) + 0.5) / np.array(GRID)[:, None]
-    features = Features(
-        raw_patches=patches,
-        patches=patches,
-        valid=np.ones(PLACES, bool),
-        flat=np.zeros(PLACES, bool),
-        centres=np.stack([x, y], axis=1).astype(np.float32),
-        grid_shape=GRID,
-        raw_frame=np.zeros(4, np.float32),
-        frame=np.zeros(4, np.float32),
-        ready=True,
-    )
-    return Frame(colour[..., 0].copy(), colour, None, t_of(i), 0, 0, i), features
+    centres = np.stack([x, y], axis=1).astype(np.float32)
+    plain = np.ascontiguousarray(patches[:, :-2])
+    return Rows(patches, plain, np.ones(PLACES, bool), centres, GRID, np.zeros(4, np.float32), rule, True)
 
 
-def play_novelty(novelty: Novelty, frames: range) -> list:
+def play_surprise(stage: Surprise, frames: range) -> list:
     told = []
     for i in frames:
-        frame, features = noise_frame(i)
-        models = Models({"patches": OneNormal()}, epoch=i // 20, activated_frame=0) if i >= 5 else None
-        novelty.observe(frame)
-        score = novelty.score(frame, features, models)
-        told.append((score.value, score.rarity, score.patch_map.tobytes(), score.progress))
-        novelty.settle(in_event=i % 11 == 0)
+        rows = noise_rows(i, FIXED)
+        judgement = stage.judge(rows, Models({"patches": OneNormal()}, epoch=i // 20, activated_frame=0), t_of(i))
+        told.append((judgement.value, judgement.rarity, judgement.deviations.tobytes()))
+        stage.learn(rows, judgement, t_of(i), in_event=i % 11 == 0)
     return told
+
+
+def novelty() -> Novelty:
+    return Novelty(Config(), Sizes(capacity_patches=PLACES, n_patch_dims=DIMS - 2, n_row_dims=DIMS))
+
+
+def player_of_novelty(rule: CameraRule) -> Callable[[Novelty, range], list]:
+    def play(novelty: Novelty, frames: range) -> list:
+        told = []
+        for i in frames:
+            models = Models({"patches": OneNormal()}, epoch=i // 20, activated_frame=0) if i >= 5 else None
+            score = novelty.score(
+                frame_of(np.zeros((48, 64, 3)), t_of(i) / NS, sequence=i), noise_rows(i, rule), models
+            )
+            told.append((score.value, score.rarity, score.patch_map.tobytes(), score.progress))
+            novelty.settle(score, in_event=i % 11 == 0)
+        return told
+
+    return play
 
 
 def play_tokens(bucket: TokenBucket, frames: range) -> list:
@@ -194,7 +200,7 @@ def play_events(life: EventLife, frames: range) -> list:
         box = (x, 0.1, x + 0.3, 0.4)
         regions = [Region(box, (x + 0.15, 0.25), 30.0, 6, 0)] if rng.random() < 0.8 else []
         labels, grid = np.repeat([0, i // 40 % 2], 6), np.zeros((1, 1), np.float32)
-        score = Score(float(np.log(rarity)), rarity, 0.0, grid, labels, False, 1.0, regions, 7)
+        score = Score(float(np.log(rarity)), rarity, 0.0, grid, labels, False, 1.0, regions, 7, t_of(i))
         models = Models({"patches": SimpleNamespace(ids=np.array([0, 1]))}, epoch=i // 20, activated_frame=0)
         frame = SimpleNamespace(sequence=i, t_ns=t_of(i))
         told.append(repr(life.update(frame, score, SimpleNamespace(scene_change=i % 97 == 96), models)))
@@ -240,8 +246,9 @@ STAGES = {
     "component baseline": Case(components, play_baseline),
     "calibration": Case(lambda: RarityCalibration(60.0), play_numbers),
     "spread": Case(lambda: RunningSpread(60.0, 0.7, 0.7), play_numbers),
-    "novelty, fixed": Case(lambda: novelty_of("fixed"), play_novelty),
-    "novelty, moving": Case(lambda: novelty_of("moving"), play_novelty),
+    "surprise": Case(surprise, play_surprise),
+    "novelty, fixed": Case(novelty, player_of_novelty(FIXED)),
+    "novelty, moving": Case(novelty, player_of_novelty(MOVING)),
     "alert budget": Case(lambda: TokenBucket(3, 60.0), play_tokens, 10),
     "categories": Case(lambda: CategoryLife(EVENTS), play_categories, 1000),
     "events": Case(lambda: EventLife(EVENTS), play_events, 150),
@@ -258,12 +265,14 @@ OUTSIDE = [
     ("global change", "previous_chroma", -1.0),
     ("camera motion", "n_frames", 13),
     ("place baseline", "variance", -0.1),
-    ("place baseline", "frames", 101),
+    ("place baseline", "watched.frames", 101),
     ("component baseline", "deviation", 0.0),
     ("calibration", "weights", -1.0),
     ("calibration", "run", 33),
     ("spread", "variance", -0.1),
-    ("novelty, fixed", "counts.grid_rows", 1000),
+    ("place baseline", "watched.grid_rows", 1000),
+    ("surprise", "frames.epoch", -2),
+    ("novelty, fixed", "counts.scored", -1),
     ("alert budget", "left", -0.5),
     ("alert budget", "per_hour", 0.0),
     ("alert budget", "per_hour", 4000.0),

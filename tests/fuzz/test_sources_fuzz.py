@@ -9,6 +9,7 @@ from capture_sources import frame_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stillwatch.base.camera import FIXED, MOVING
 from stillwatch.base.clock import RealClock
 from stillwatch.base.errors import AgentError
 from stillwatch.gate.gate import Gate
@@ -83,8 +84,9 @@ def test_any_uri_is_a_source_or_one_clear_error(uri):
     st.integers(16, 90),
     st.lists(st.sampled_from(["noise", "flat", "black", "white", "half"]), min_size=1, max_size=12),
     st.integers(0, 10**12),
+    st.sampled_from([FIXED, MOVING]),
 )
-def test_the_gate_survives_any_picture_at_any_time(height, width, kinds, step_ns):
+def test_the_gate_survives_any_picture_at_any_time(height, width, kinds, step_ns, rule):
     judge = Gate(GateConfig(), height=height, width=width)
     rng = np.random.default_rng(0)
     made = {
@@ -94,7 +96,8 @@ def test_the_gate_survives_any_picture_at_any_time(height, width, kinds, step_ns
         "white": lambda: np.full((height, width, 3), 255),
         "half": lambda: np.where(np.arange(width)[None, :, None] < width // 2, 0, 255) * np.ones((height, 1, 3)),
     }
-    verdicts = [judge.judge(frame_of(made[kind]().astype(np.uint8), i * step_ns / 1e9)) for i, kind in enumerate(kinds)]
+    frames = (frame_of(made[kind]().astype(np.uint8), i * step_ns / 1e9) for i, kind in enumerate(kinds))
+    verdicts = [judge.judge(frame, rule) for frame in frames]
     counts = judge.counters()
     assert sum(verdict.accepted for verdict in verdicts) == counts["accepted"]
     assert sum(counts.values()) - counts["scene_changes"] == len(kinds)

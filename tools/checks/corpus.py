@@ -17,6 +17,8 @@ import av
 import cv2
 import numpy as np
 
+from stillwatch.base import FIXED, MOVING, CameraRule
+
 WIDTH, HEIGHT, RATE = 192, 144, 25
 os.environ.setdefault("SVT_LOG", "0")  # the AV1 encoder talks on stderr otherwise
 CLOCK = Fraction(1, 1000)
@@ -30,6 +32,7 @@ class Case:
 
     expected: `all N`, `some`, `some N`, `none`, or `any` (any clear outcome). refused: the least number of frames
     refused for each reason; exact where `only` is set (no other refusals). scene_changes: exact, where given.
+    rule: of the camera; one whose view moves on refuses least.
     """
 
     input: str
@@ -38,7 +41,7 @@ class Case:
     refused: dict[str, int] = field(default_factory=dict)
     only: bool = False
     scene_changes: int | None = None
-    moving: bool | None = None
+    rule: CameraRule = MOVING
 
 
 def picture(index: int, *, seed: int = 0, speed: float = 0.0, noise: float = 2.0) -> np.ndarray:
@@ -259,7 +262,7 @@ def _scenes(folder: Path) -> Iterator[Case]:
     def scene(name: str, change: Callable[[int, np.ndarray], np.ndarray], seconds: int = 14, **case) -> Case:
         frames = (change(i, picture(i)) if i >= 20 else picture(i) for i in range(seconds * 10))
         path = encode(folder / name, frames, times_s=lambda i: i / 10, options={"crf": "18"})
-        return Case(name, str(path), f"all {seconds * 10}", moving=False, **case)
+        return Case(name, str(path), f"all {seconds * 10}", rule=FIXED, **case)
 
     grey = np.full((HEIGHT, WIDTH, 3), 128, np.uint8)
     yield scene("frozen.mp4", lambda i, f: picture(19), refused={"frozen": 90}, only=True)
@@ -305,7 +308,7 @@ def _moving_scenes(folder: Path) -> Iterator[Case]:
 
     def scene(name: str, frame: Callable[[int], np.ndarray], **case) -> Case:
         path = encode(folder / name, (frame(i) for i in range(120)), times_s=lambda i: i / 10, options={"crf": "18"})
-        return Case(name, str(path), "all 120", moving=True, **case)
+        return Case(name, str(path), "all 120", rule=MOVING, **case)
 
     yield scene("views.mp4", lambda i: picture(i, seed=i // 30, speed=1.0), only=True, scene_changes=0)
     yield scene(

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from stillwatch.base import AgentError, RealClock
+from stillwatch.base import AgentError, CameraRule, RealClock
 from stillwatch.gate import Gate
 from stillwatch.settings import GateConfig, SourceConfig
 from stillwatch.sources import Capture, open_source
@@ -88,7 +88,7 @@ def run_case(case: Case, longest_s: float = LONGEST_S) -> Row:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOAD)
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_child, args=(case.uri, case.moving, sender), daemon=True)
+    child = context.Process(target=_child, args=(case.uri, case.rule, sender), daemon=True)
     started = time.perf_counter()
     child.start()
     sender.close()
@@ -107,7 +107,7 @@ def run_case(case: Case, longest_s: float = LONGEST_S) -> Row:
     return row
 
 
-def _child(uri: str, moving: bool | None, sender: Connection) -> None:
+def _child(uri: str, rule: CameraRule, sender: Connection) -> None:
     """Read `uri` to its end and send what came of it. Runs in a process of its own."""
     frames, gate, states = 0, None, Counter[str]()
     error: AgentError | None = None
@@ -122,10 +122,9 @@ def _child(uri: str, moving: bool | None, sender: Connection) -> None:
             frames += 1
             if gate is None:
                 gate = Gate(GateConfig(), height=frame.grey.shape[0], width=frame.grey.shape[1])
-                gate.moving = moving
             elif gate.shape != frame.grey.shape:
                 gate.reshape(*frame.grey.shape)
-            states[str(gate.judge(frame).state)] += 1
+            states[str(gate.judge(frame, rule).state)] += 1
         error = capture.error
     except AgentError as refused:
         error = refused

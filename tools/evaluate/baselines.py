@@ -9,11 +9,10 @@ from typing import Protocol
 
 import cv2
 import numpy as np
-from msgspec import structs
 
 from stillwatch.base import Frame
-from stillwatch.features import FeatureExtractor
-from stillwatch.novelty import Novelty
+from stillwatch.features import FeatureExtractor, RowMaker
+from stillwatch.novelty import CameraMotion
 from stillwatch.settings import Config
 from stillwatch.tools.evaluate.run import Run, frames_of
 
@@ -36,15 +35,10 @@ class Seen:
     """What several baselines use of a frame: its descriptors, and the rows that our mixture would learn."""
 
     def __init__(self, config: Config, camera: str):
-        config = structs.replace(config, novelty=structs.replace(config.novelty, camera=camera))
         self._features = FeatureExtractor(config)
-        self._novelty = Novelty(
-            config,
-            capacity_patches=self._features.capacity_patches,
-            n_patch_dims=self._features.n_patch_dims,
-            n_frame_dims=self._features.n_frame_dims,
-        )
-        self.rows = np.zeros((0, self._novelty.n_row_dims), np.float32)
+        self._rule = CameraMotion(camera).rule
+        self._rows = RowMaker(self._features.capacity_patches, self._features.n_patch_dims, config.features.step_px)
+        self.rows = np.zeros((0, self._rows.n_row_dims), np.float32)
         self.frame = np.zeros(self._features.n_frame_dims, np.float32)
         self.ready = False
 
@@ -55,7 +49,7 @@ class Seen:
             self._features.observe(features)
         self.ready = features.ready
         if self.ready:
-            self.rows = self._novelty.augment(frame, features)[features.valid]
+            self.rows = self._rows.rows_of(frame, features, self._rule).patches[features.valid]
             self.frame = features.frame
 
 

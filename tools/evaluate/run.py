@@ -63,7 +63,7 @@ def watch(config: Config, frames: Iterable[Frame]) -> Run:
     import cv2
     from threadpoolctl import threadpool_limits
 
-    from stillwatch.base import RealClock
+    from stillwatch.base import MOVING, RealClock
     from stillwatch.pipeline import Pipeline
     from stillwatch.transport.wire import EventKind
 
@@ -82,7 +82,7 @@ def watch(config: Config, frames: Iterable[Frame]) -> Run:
             stamps.append((frame.sequence, frame.t_ns))
             raised += [(frame.sequence, record.kind) for record in step.events if record.phase == "new"]
         seconds = time.perf_counter() - begun
-        moving, suppressed = pipeline.novelty.moving, dict(pipeline.events.suppressed)
+        moving, suppressed = pipeline.camera.rule is MOVING, dict(pipeline.events.suppressed)
         pipeline.finish()
         pipeline.close()
     table = np.array(rows, np.float64).reshape(-1, len(_COLUMNS))

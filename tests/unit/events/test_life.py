@@ -33,6 +33,7 @@ def score(rarity, box=LEFT, learning=False, component=7, labels=()):
         progress=1.0,
         regions=found,
         component=component,
+        t_ns=0,
     )
 
 

@@ -6,7 +6,8 @@ import pytest
 from stillwatch.novelty.baselines import ComponentBaseline, PlaceBaseline, robust_moments
 from stillwatch.novelty.rules import KEPT_ROWS
 
-PLACES, DIMS = 200, 18
+GRID, DIMS = (10, 20), 18
+PLACES = 200
 ALL = np.ones(PLACES, bool)
 ROWS = np.zeros((PLACES, DIMS), np.float32)
 
@@ -14,10 +15,10 @@ ROWS = np.zeros((PLACES, DIMS), np.float32)
 def watched(surprises, in_event=lambda i: False, valid=ALL):
     """Return the baseline and the deviations of every frame of `surprises`, (n, PLACES)."""
     baseline, out = PlaceBaseline(PLACES, DIMS), np.zeros((len(surprises), PLACES), np.float32)
-    baseline.reset(PLACES)
+    baseline.take_grid(GRID)
     for i, surprise in enumerate(surprises):
         baseline.standardise(surprise, np.zeros(PLACES, np.int64), valid, out[i])
-        baseline.learn(ROWS, valid, in_event(i))
+        baseline.learn(ROWS, surprise, valid, in_event(i))
     return baseline, out
 
 
@@ -88,7 +89,7 @@ def test_a_saved_place_baseline_goes_on_with_the_same_bits():
     for i in range(30, 60):
         resumed.standardise(surprises[i], np.zeros(PLACES, np.int64), ALL, out)
         assert np.array_equal(out, expected[i])
-        resumed.learn(ROWS, ALL, False)
+        resumed.learn(ROWS, surprises[i], ALL, False)
     assert all(np.array_equal(a, b) for a, b in zip(whole.state().values(), resumed.state().values(), strict=True))
 
 
@@ -109,7 +110,7 @@ def component_rows(n, seed):
 def test_each_component_is_judged_by_its_own_rows():
     baseline = ComponentBaseline(DIMS, 8, 0)
     for i in range(60):
-        baseline.learn(component_rows(PLACES, i), ALL, False)
+        baseline.learn(component_rows(PLACES, i), None, ALL, False)
     baseline.model_changed(FlatModel())
     rows, out = component_rows(PLACES, 99), np.zeros(PLACES, np.float32)
     density, label = np.zeros(PLACES), np.zeros(PLACES, np.int64)
@@ -122,7 +123,7 @@ def test_each_component_is_judged_by_its_own_rows():
 
 def test_a_component_without_rows_is_judged_by_all_of_them():
     baseline = ComponentBaseline(DIMS, 8, 0)
-    baseline.learn(component_rows(PLACES, 1), ALL, False)
+    baseline.learn(component_rows(PLACES, 1), None, ALL, False)
     baseline.model_changed(FlatModel())
     out = np.zeros(1, np.float32)
     baseline.standardise(np.array([0.0]), np.array([5]), np.array([True]), out)
@@ -133,7 +134,7 @@ def test_the_reservoir_keeps_rows_of_the_whole_past_in_fixed_room():
     baseline = ComponentBaseline(DIMS, 8, 0)
     before = baseline.memory_bytes()
     for i in range(400):
-        baseline.learn(np.full((PLACES, DIMS), i, np.float32), ALL, False)
+        baseline.learn(np.full((PLACES, DIMS), i, np.float32), None, ALL, False)
     ages = baseline.state()["rows"][:, 0]
     assert len(ages) == KEPT_ROWS
     assert baseline.memory_bytes() == before
@@ -144,12 +145,12 @@ def test_a_saved_component_baseline_goes_on_with_the_same_bits():
     whole, half = ComponentBaseline(DIMS, 8, 3), ComponentBaseline(DIMS, 8, 3)
     resumed = ComponentBaseline(DIMS, 8, 3)
     for i in range(80):
-        whole.learn(component_rows(PLACES, i), ALL, False)
+        whole.learn(component_rows(PLACES, i), None, ALL, False)
     for i in range(40):
-        half.learn(component_rows(PLACES, i), ALL, False)
+        half.learn(component_rows(PLACES, i), None, ALL, False)
     resumed.restore(half.state())
     for i in range(40, 80):
-        resumed.learn(component_rows(PLACES, i), ALL, False)
+        resumed.learn(component_rows(PLACES, i), None, ALL, False)
     assert all(np.array_equal(a, b) for a, b in zip(whole.state().values(), resumed.state().values(), strict=True))
 
 

@@ -1,0 +1,64 @@
+"""What a novelty rule is: a strategy that judges a frame's rows, and learns from what it judged.
+
+Made by agent/novelty/registry.py, called by agent/novelty/score.py. It must not keep "the last frame": what `learn`
+needs is in the rows and the judgement that it is given.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from stillwatch.base import Stage
+from stillwatch.epochs import Models
+from stillwatch.features import Rows
+from stillwatch.novelty.regions import Region
+
+
+class Sizes(NamedTuple):
+    """What a strategy allocates for: patches of the largest frame, values of a patch without and with context."""
+
+    capacity_patches: int
+    n_patch_dims: int
+    n_row_dims: int
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a strategy says of one frame. Arrays are the strategy's own and valid until its next call of `judge`.
+
+    Attributes
+    ----------
+    surprise : ndarray of shape (n,), float
+        Of each patch, in the strategy's own unit.
+    deviations : ndarray of shape (n,), float32
+        Of each patch above what is usual; NOVEL and more is novel; 0 where not valid.
+    labels : ndarray of shape (n,), int64
+        Place of each patch's likeliest component in the ids of the patch mixture; -1 where not valid.
+    regions : list of Region
+        The novel places, the strongest first.
+    statistic : float
+        The frame in one number, before it is compared with other frames.
+    value : float
+        Deviations of the statistic above what frames usually have.
+    rarity : float
+        One frame in this many has such a value here.
+    """
+
+    surprise: np.ndarray
+    deviations: np.ndarray
+    labels: np.ndarray
+    regions: list[Region]
+    statistic: float
+    value: float
+    rarity: float
+
+
+class Strategy(Stage, Protocol):
+    """One way to tell what is novel; a row of agent/novelty/registry.py."""
+
+    def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
+        """Judge a frame at stream time `t_ns`; it teaches nothing. A grid of another shape makes places void."""
+
+    def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> None:
+        """Let a frame teach what is usual; `judgement` is None before there is a model to judge it by."""

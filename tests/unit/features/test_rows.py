@@ -1,0 +1,90 @@
+"""Rows: one width for every camera, the place or the colour as context, brightness out where the view stays."""
+
+import numpy as np
+import pytest
+from capture_sources import frame_of
+
+from stillwatch.base.camera import FIXED, MOVING, UNDECIDED
+from stillwatch.features.extractor import Features
+from stillwatch.features.rows import CONTEXT_DIMS, RowMaker
+
+N, DIMS, RAW = 12, 6, 9
+GRID = (3, 4)
+STEP_PX = 16
+RULES = [pytest.param(FIXED, id="fixed"), pytest.param(MOVING, id="moving")]
+
+
+def features(ready=True, brightness_axis=None):
+    rng = np.random.default_rng(0)
+    y, x = (np.indices(GRID).reshape(2, -1) + 0.5) / np.array(GRID)[:, None]
+    return Features(
+        raw_patches=rng.normal(size=(N, RAW)).astype(np.float32),
+        patches=rng.normal(size=(N, DIMS)).astype(np.float32),
+        valid=np.arange(N) != 5,
+        flat=np.zeros(N, bool),
+        centres=np.stack([x, y], axis=1).astype(np.float32),
+        grid_shape=GRID,
+        raw_frame=np.zeros(7, np.float32),
+        frame=rng.normal(size=4).astype(np.float32),
+        ready=ready,
+        brightness_axis=brightness_axis,
+    )
+
+
+def painted(bgr):
+    return frame_of(np.full((48, 64, 3), bgr, np.uint8), 0.0)
+
+
+def rows_of(rule, bgr=(90, 100, 110), **of):
+    return RowMaker(20, DIMS, STEP_PX).rows_of(painted(bgr), features(**of), rule)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_row_is_the_encoded_patch_and_its_context(rule):
+    rows, given = rows_of(rule), features()
+    assert rows.patches.shape == (N, DIMS + CONTEXT_DIMS)
+    assert rows.patches.dtype == np.float32
+    assert np.array_equal(rows.patches[:, :DIMS], given.patches)
+    assert np.array_equal(rows.plain, given.patches)
+    assert rows.plain.flags.c_contiguous
+    assert np.array_equal(rows.valid, given.valid)
+    assert np.array_equal(rows.frame, given.frame)
+    assert rows.grid_shape == GRID
+
+
+def test_a_fixed_cameras_context_is_the_place():
+    assert np.array_equal(rows_of(FIXED).patches[:, DIMS:], features().centres)
+
+
+def test_brightness_is_taken_out_under_a_fixed_camera_alone():
+    axis = np.arange(DIMS, dtype=np.float32)
+    given = features()
+    without = given.patches - np.outer(given.raw_patches[:, -1], axis)
+    fixed, moving = rows_of(FIXED, brightness_axis=axis), rows_of(MOVING, brightness_axis=axis)
+    assert np.allclose(fixed.plain, without, atol=1e-6)
+    assert np.array_equal(fixed.patches[:, :DIMS], fixed.plain)
+    assert np.array_equal(moving.plain, given.patches)
+
+
+def test_a_moving_cameras_context_is_colour_that_no_exposure_moves():
+    green, bright, red = (
+        rows_of(MOVING, bgr).patches[0, DIMS:] for bgr in ((40, 80, 40), (80, 160, 80), (40, 40, 120))
+    )
+    assert np.abs(green - bright).max() < 0.15
+    assert np.abs(green - red).max() > 0.8
+
+
+def test_colour_is_that_of_the_patchs_own_square():
+    picture = np.full((48, 64, 3), 80, np.uint8)
+    picture[16:32, 32:48] = (40, 80, 160)
+    rows = RowMaker(20, DIMS, STEP_PX).rows_of(frame_of(picture, 0.0), features(), MOVING)
+    coloured = np.flatnonzero(np.abs(rows.patches[:, DIMS:]).max(axis=1) > 0.1)
+    assert list(coloured) == [1 * 4 + 2]
+    assert rows.patches[6, DIMS:] == pytest.approx([np.log(48 / 88), np.log(168 / 88)], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rule", "ready", "means_something"), [(FIXED, True, True), (FIXED, False, False), (UNDECIDED, True, False)]
+)
+def test_rows_are_ready_when_the_encoder_is_and_the_camera_is_known(rule, ready, means_something):
+    assert rows_of(rule, ready=ready).ready is means_something
