@@ -209,6 +209,34 @@ def scatter_logits(rows, places, logits, shares):
         shares[rows[i], places[i]] = logits[i]
 
 
+@kernel(
+    types.void(read_vector(i8), read_vector(i8), read_vector(f8), read_vector(f8), f8, i8, read_vector(f8), vector(i8))
+)
+def strangest(rows, places, logits, counts, constant, fresh, limits, seeds):
+    """Write the items of a component's list that fit it worst, among those that it fits best; -1 where there is none.
+
+    rows, places, logits : ndarray of shape (n,): the list of a component, and the log joints of its items
+    constant : float64, the log joint at the mean, so that 2 (constant - logit) is the expected squared distance
+    fresh : int64, items from this one on are new in this epoch
+    limits : ndarray of shape (2,), float64: squared distances above which a fresh item, and any item, are looked at
+    seeds : ndarray of shape (2,), int64, written: the farthest fresh item; the one of most points times excess
+    """
+    seeds[0] = NO_COMPONENT
+    seeds[1] = NO_COMPONENT
+    farthest = limits[0]
+    most = 0.0
+    for i in range(rows.shape[0]):
+        if places[i] != 0:
+            continue
+        distance = 2.0 * (constant - logits[i])
+        if rows[i] >= fresh and distance > farthest:
+            farthest = distance
+            seeds[0] = rows[i]
+        if counts[rows[i]] * (distance - limits[1]) > most:
+            most = counts[rows[i]] * (distance - limits[1])
+            seeds[1] = rows[i]
+
+
 @kernel(f8(f8))
 def _x_log_x(x):
     """Return x log x, zero at zero."""

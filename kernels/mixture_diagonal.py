@@ -5,6 +5,7 @@ Called by agent/learn/mixture/families.py. It must not choose components nor all
 
 import math
 
+import numpy as np
 from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
@@ -168,6 +169,7 @@ def _weigh_sides(weights, share, weight_a, weight_b):
         read_vector(f8),
         read_vector(f8),
         read_vector(f8),
+        read_matrix(f8),
         i8,
         i8,
         matrix(f8),
@@ -177,16 +179,18 @@ def _weigh_sides(weights, share, weight_a, weight_b):
     )
 )
 def split(
-    x, second, n_clumps, rows, weights, centre, scatter, settings, spread, soft, max_iterations, stats, fits, sides,
-    share,
+    x, second, n_clumps, rows, weights, centre, scatter, settings, spread, plane, soft, max_iterations, stats, fits,
+    sides, share,
 ):  # fmt: skip
-    """Split a component along its principal component and refine by updates restricted to the two children.
+    """Split a component by a plane and refine by updates restricted to the two children.
 
     Section 2.5.1 (soft) and 2.5.2 (hard, with weights magnified by N/T).
 
     rows, weights : the parent's list;  centre, scatter : ndarray of shape (n_dims,), float64, the parent's
     settings : ndarray of shape (5,), float64: kappa_0, a_0, b_0, concentration, mass on later sticks
     spread : ndarray of shape (n_dims,), float64, as in `moments`
+    plane : ndarray of shape (2, n_dims), float64: a point of the plane and its normal; where the normal is zero, the
+        plane through the centre across the principal component
     stats : ndarray of shape (8, n_dims), float64, written: mean, scatter, m, E[lambda] of child a, then of b
     fits : ndarray of shape (2, 4), float64, written: constant, evidence, E[log lik], count of both children
     sides : ndarray of shape (4, n), float64, workspace
@@ -194,14 +198,17 @@ def split(
 
     Returns the evidence of both children plus the entropy of the share: the sticks are the caller's.
     """
-    stats[0, :] = 0.0
-    widest = 0
-    for d in range(centre.shape[0]):
-        if scatter[d] > scatter[widest]:
-            widest = d
-    stats[0, widest] = 1.0
-    principal_direction(x, rows, weights, centre, stats[0], stats[1])
-    side_of_plane(x, rows, centre, stats[0], share)
+    if np.any(plane[1] != 0.0):
+        side_of_plane(x, rows, plane[0], plane[1], share)
+    else:
+        stats[0, :] = 0.0
+        widest = 0
+        for d in range(centre.shape[0]):
+            if scatter[d] > scatter[widest]:
+                widest = d
+        stats[0, widest] = 1.0
+        principal_direction(x, rows, weights, centre, stats[0], stats[1])
+        side_of_plane(x, rows, centre, stats[0], share)
     prior = settings[:3]
     for iteration in range(max_iterations + 1):
         _weigh_sides(weights, share, sides[0], sides[1])

@@ -55,6 +55,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "experiments.mixture.command",
         "MNIST in one pass, recognition by labelled components",
     ),
+    "experiment mixture-continuum": (
+        "experiments.mixture.continuum",
+        "a closed curve and the shared clips' patches, against the batch",
+    ),
     "experiment mixture-patches": ("experiments.mixture.command", "330,000 patches of real pictures"),
     "experiment exemplars-synthetic": (
         "experiments.exemplars.command",

@@ -12,7 +12,7 @@ from stillwatch.kernels import mixture_common
 from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.identity import Identities
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.places import BLOCK, SplitTask
+from stillwatch.learn.mixture.places import BLOCK, Moments, SplitTask
 
 KEPT = 6  # responsibilities kept an item
 SPLIT_UPDATES = 20  # restricted updates of a split on trial
@@ -20,6 +20,13 @@ TOLERANCE = 1e-4  # nats a point: the gain of an update below which the updates 
 NEIGHBOURS = 3  # nearest components that each component is tried to merge with
 RETRY_GROWTH = 1.05  # a component whose split failed is tried again when its count has changed by this factor
 LEAST_GAIN = 1e-3  # nats: moves that gain less are rounding, and would be undone by the next
+# A split is weighed with all other components frozen: it loses what its neighbours would gain by moving over. One that
+# loses less than this share of what the new component's parameters cost is made on trial, and judged afterwards.
+OPTIMISM = 0.25
+# News: a fresh point further from its component than this many deviations of the squared distance, and for one
+# component an epoch, in turn, whatever lies further out than the second number and stands for most points.
+FAR, OUT = 6.0, 2.0
+TRIAL_UPDATES = 5  # updates of all components that a trial has before it is judged
 
 
 @dataclass
@@ -33,6 +40,8 @@ class BuildReport:
     splits_kept: int = 0
     merges_tried: int = 0
     merges_kept: int = 0
+    trials: int = 0
+    trials_kept: int = 0
     trace: list[float] = field(default_factory=list)  # the bound after each expectation, nats
 
 
@@ -60,6 +69,12 @@ class ModelBuilder:
         self.log_weight = np.zeros(capacity)
         self.weight = np.zeros(capacity)
         self.tried = np.zeros(capacity)
+        self._loss = np.zeros(capacity)  # what the last split on trial in this epoch would have lost, in nats
+        self._seeds = np.full((capacity, 2), -1, np.int64)  # of each component, what fits it worst (`strangest`)
+        spread = np.sqrt(2.0 * family.n_dims)
+        self._limits = family.n_dims + spread * np.array([FAR, OUT])
+        self._fresh = 0  # items from this one on are new
+        self._saved = Moments(capacity, family.n_dims, family.n_packed)
         self.candidates = np.full((n_items, kept), -1, np.int32)
         self.shares = np.zeros((n_items, kept))
         self._offsets = np.zeros(capacity + 1, np.int64)
@@ -111,6 +126,10 @@ class ModelBuilder:
             rows, places = self._list(k)
             logits = self._logits[: len(rows)]
             self.family.log_joint(items, rows, k, self.log_weight[k], logits)
+            constant = self.family.fits[k, 0] + self.log_weight[k]
+            mixture_common.strangest(
+                rows, places, logits, items.counts, constant, self._fresh, self._limits, self._seeds[k]
+            )
             mixture_common.scatter_logits(rows, places, logits, self.shares)
         likelihood = mixture_common.respond_sparse(self.candidates, items.counts, items.n_items, self.shares)
         return self._note(likelihood - self._complexity())
@@ -175,31 +194,111 @@ class ModelBuilder:
         The children take over the parent's responsibilities, so that the change of the bound is exact: evidence
         of the children less the parent's, entropy of the share, and the sticks.
         """
-        family, kept = self.family, 0
+        kept = 0
         for k in range(self.n_components):
-            count = family.moments.count[k]
+            count = self.family.moments.count[k]
             if self.tried[k] / RETRY_GROWTH < count < self.tried[k] * RETRY_GROWTH:
                 continue
-            if self.n_components >= family.capacity:
+            if self.n_components >= self.family.capacity:
                 break
-            rows, weights = self._weigh(items, k)
-            if len(rows) < 2:
-                continue
-            self.report.splits_tried += 1
-            counts = self.counts()
-            after = float(counts[counts < count].sum())
-            task = SplitTask(after, self.alpha, True, SPLIT_UPDATES)
-            score = family.split(items, rows, weights, (family.moments, k), task)
-            parts = family.moments.count[[family.child_a, family.child_b]]
-            others = np.delete(counts, k)
-            gain = score - family.fits[k, 1] + self._sticks_with(np.append(others, parts)) - self._sticks_with(counts)
-            if parts.min() > 0.0 and gain > LEAST_GAIN:
+            gain, parts = self._split(items, k)
+            if gain > LEAST_GAIN:
                 self._keep_split(k, parts)
                 kept += 1
             else:
                 self.tried[k] = count
+                self._loss[k] = -gain
         self.report.splits_kept += kept
         return kept
+
+    def _split(self, items: Items, k: int, seed: int = -1) -> tuple[float, np.ndarray]:
+        """Split one component into the trial places; return the gain, -inf where there is no split, and both counts.
+
+        seed : an item that the split begins from, instead of the principal component
+        """
+        family = self.family
+        rows, weights = self._weigh(items, k)
+        if len(rows) < 2:
+            return -np.inf, np.zeros(2)
+        self.report.splits_tried += 1
+        counts = self.counts()
+        after = float(counts[counts < counts[k]].sum())
+        task = SplitTask(after, self.alpha, True, SPLIT_UPDATES, seed=seed)
+        score = family.split(items, rows, weights, (family.moments, k), task)
+        parts = family.moments.count[[family.child_a, family.child_b]]
+        others = np.delete(counts, k)
+        gain = score - family.fits[k, 1] + self._sticks_with(np.append(others, parts)) - self._sticks_with(counts)
+        return (float(gain) if parts.min() > 0.0 else -np.inf), parts
+
+    def try_births(self, items: Items) -> int:
+        """Try to split off what is strange to its component, right after an update; return the splits kept.
+
+        A principal component does not see a few rows among many. So each component with a fresh point far out is
+        split from that point, and one component an epoch from what else lies outside it.
+        """
+        turn = self.identities.epoch % max(self.n_components, 1)
+        kept = 0
+        for k in range(self.n_components):
+            seeds = [int(self._seeds[k, 0])] + ([int(self._seeds[k, 1])] if k == turn else [])
+            for seed in seeds:
+                if seed < 0 or self.n_components >= self.family.capacity:
+                    continue
+                gain, parts = self._split(items, k, seed)
+                if gain > LEAST_GAIN:
+                    self._keep_split(k, parts)
+                    kept += 1
+                    break
+        self.report.splits_kept += kept
+        return kept
+
+    def try_optimistic_splits(self, items: Items, *, merges: bool) -> bool:
+        """Make the splits that failed narrowly in this epoch, let all components settle, keep the whole if it gained.
+
+        What the trial changed is undone where the bound has not risen.
+        """
+        n = self.n_components
+        cost = OPTIMISM * 0.5 * (self.family.n_dims + self.family.n_packed)
+        near = np.flatnonzero(self._loss[:n] < cost * np.log(np.maximum(self.counts(), 2.0)))
+        room = self.family.capacity - n
+        near = near[np.argsort(self._loss[near], kind="stable")][:room]
+        self._loss[:n] = np.inf
+        if not len(near):
+            return False
+        before = self.report.free_energy
+        saved = self._save()
+        self.report.trials += 1
+        for k in np.sort(near):
+            gain, parts = self._split(items, int(k))
+            if gain > -np.inf:
+                self._keep_split(int(k), parts)
+        self._reassign(items)
+        self.settle(items, TRIAL_UPDATES)
+        while merges and self.try_merges(items):
+            self._reassign(items)
+            self.settle(items, TRIAL_UPDATES)
+        if self.report.free_energy > before + LEAST_GAIN:
+            self.report.trials_kept += 1
+            return True
+        self._undo(saved)
+        self._reassign(items)
+        return False
+
+    def _save(self) -> tuple:
+        n, moments = self.n_components, self.family.moments
+        for name in ("count", "mean", "scatter"):
+            getattr(self._saved, name)[:n] = getattr(moments, name)[:n]
+        return n, self.tried[:n].copy(), self.identities.save(n)
+
+    def _undo(self, saved: tuple) -> None:
+        n, tried, names = saved
+        moments = self.family.moments
+        for name in ("count", "mean", "scatter"):
+            getattr(moments, name)[:n] = getattr(self._saved, name)[:n]
+        self.n_components = n
+        self.tried[:n] = tried
+        self.identities.undo(names)
+        for k in range(n):
+            self.family.fit(k)
 
     def _keep_split(self, k: int, parts: np.ndarray) -> None:
         family, new = self.family, self.n_components
@@ -209,6 +308,7 @@ class ModelBuilder:
         family.copy(large, k)
         family.copy(small, new)
         self.tried[k] = self.tried[new] = 0.0
+        self._loss[k] = self._loss[new] = np.inf
         self.identities.born(new, k)
         self.n_components += 1
 
@@ -262,6 +362,7 @@ class ModelBuilder:
             self.family.combine(self.family.moments, a, b, self.family.moments, large)
             self.family.fit(large)
             self.tried[large] = 0.0
+            self._loss[large] = np.inf
             self.identities.died(small, large)
             gone.append(small)
         for k in sorted(gone, reverse=True):
@@ -274,6 +375,7 @@ class ModelBuilder:
         if k != last:
             self.family.copy(last, k)
             self.tried[k] = self.tried[last]
+            self._loss[k] = self._loss[last]
             self.identities.move(last, k)
         self.n_components = last
 
@@ -302,13 +404,19 @@ class ModelBuilder:
         self.update_lists(items)
         self.maximise(items)
 
-    def build(self, items: Items, *, warm: bool, merges: bool) -> BuildReport:
-        """Improve the model on all items until no move is kept or the iterations are spent; return what was done."""
+    def build(self, items: Items, *, warm: bool, merges: bool, fresh: int = 0) -> BuildReport:
+        """Improve the model on all items until no move is kept or the iterations are spent; return what was done.
+
+        fresh : items from this one on are new
+        """
+        self._fresh = fresh
         self.report = BuildReport()
         self.identities.begin_epoch()
+        self._loss[:] = np.inf
         if not warm or self.n_components == 0:
             self.start_from_one(items)
         self.expect_dense(items)
+        births_tried = False
         while True:
             self.settle(items, 3)
             moved = self.try_merges(items) if merges else 0
@@ -318,7 +426,16 @@ class ModelBuilder:
             split = self.try_splits(items)
             if split:
                 self._reassign(items)
-            if not moved + split or self.report.iterations >= self.max_iterations:
+            if self.report.iterations >= self.max_iterations:
+                break
+            if moved + split:
+                continue
+            if not births_tried:
+                births_tried = True
+                if self.try_births(items):
+                    self._reassign(items)
+                    continue
+            if not self.try_optimistic_splits(items, merges=merges):
                 break
         self.settle(items, self.max_iterations)
         self.maximise(items)
@@ -334,5 +451,16 @@ class ModelBuilder:
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
         own: list[np.ndarray] = [self.log_weight, self.weight, self.tried, self.candidates, self.shares]
-        own += [self._offsets, self._rows, self._places, self._weights, self._logits, self._block, self._overlap]
+        own += [
+            self._loss,
+            self._seeds,
+            *self._saved.arrays(),
+            self._offsets,
+            self._rows,
+            self._places,
+            self._weights,
+            self._logits,
+            self._block,
+            self._overlap,
+        ]
         return [*self.family.arrays(), *self.identities.arrays(), *own]

@@ -1,309 +1,206 @@
-"""Compression (thesis 2.14-2.17, algorithm 1): which points may be summarised for good, within the bound on memory.
+"""Compression: which points may be summarised for good, within the bound on memory.
 
 Called by agent/learn/mixture/mixture.py after model building. It must never store more values than its budget.
 """
 
-import heapq
-from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from stillwatch.kernels import mixture_common
+from stillwatch.kernels import mixture_clumps
 from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.places import Moments, SplitTask
+from stillwatch.learn.mixture.top_down import CompressReport, TopDown
 
-SPLIT_UPDATES = 4
-# The future is not made of copies of the past, as 2.14 has it: each point stands for points spread about it with this
-# many times the covariance that the prior expects of a component. Without it magnified points have no width of their
-# own, groups with fewer points than dimensions gain without bound, and memory is spent on peeling single points off.
-SPREAD = 4.0
-# Sweeps over all clumps at the end, by family: top-down splits alone cannot move a point to another branch. They gain
-# where clumps are few and dear; where most of the memory holds single points they empty the clumps (DECISIONS.md).
-SWEEPS = {"diagonal": 0, "full": 2}
-
-
-@dataclass
-class CompressReport:
-    """What one epoch's compression did."""
-
-    partitions: int = 0
-    splits_tried: int = 0
-    splits_kept: int = 0
-    forced_merges: int = 0  # partitions joined because the components alone needed more than the budget
+COMPRESSIONS = ("geometry", "paper")
+# Full clumps are dear where there are fewer for a component than a clump costs points: then which ones are kept must
+# know covariances, as the paper's top-down splits do. Where they are many and small, today's components should not
+# bind them, and geometry keeps more of what tomorrow's model needs. Diagonal ones are dear only where there is none for each component
+# (DECISIONS.md).
+DEAR = 1.0
+ROUNDS = 8  # in which the first centres are picked
+LLOYD = 2  # updates of all centres before the rest of the budget is filled
+FILLS = 4  # rounds that fill it
+BLOCK_VALUES = 1 << 17  # products of items and centres that are held at once
 
 
 class Compressor:
-    """Top-down splits of the hard partition, best change of the magnified free energy first.
+    """Weighted k-means over the means of all items at once, old clumps included, in the learner's normalised units.
 
-    Two speed measures are the thesis's own: clumps are assigned hard, and a split is refined within its partition
-    only, so that its evaluation stays valid, and is kept, until it is chosen. Under hard assignments the magnified
-    free energy (2.17) at its optimum is a sum over partitions: log evidence of the magnified statistics, and of the
-    sticks; the children take their parent's place in the stick order.
+    Weights are counts, so that the loss is the spread about centres summed over all points ever summarised. The first
+    centres are one item of each component and then the quantiles of weight times squared distance, in a few rounds:
+    k-means++ without chance. What the groups leave of the budget, as groups cheaper as points stay points, buys more
+    centres. Only where clumps are few and dear it is the paper's own form (`TopDown`).
 
     Parameters
     ----------
     family : Family
-        Gives moments, evidence and splits; only its trial places are written.
+        Gives moments; only its trial places are written.
     n_items : int
         Most items there can be.
     budget : int
         Values that clumps and singlets may take: MC <= (memory - E) d.
     concentration : float
+        alpha, of the paper's form.
+    form : {"geometry", "paper"}
     """
 
-    def __init__(self, family: Family, n_items: int, budget: int, concentration: float):
-        self.family = family
-        self.budget = budget
-        self.alpha = concentration
-        self.n_dims = family.n_dims
+    def __init__(
+        self,
+        family: Family,
+        n_items: int,
+        budget: int,
+        concentration: float,
+        form: Literal["geometry", "paper"] = "geometry",
+    ):
+        self.family, self.form, self.budget, self.n_dims = family, form, budget, family.n_dims
         self.clump_cost = family.clump_cost(family.n_dims)
-        most = max(budget // self.clump_cost, 1)
-        # The new clumps, while the old ones are still read.
-        self.kept = Items(family.n_dims, family.n_second, most, most, family.n_codes)
-        self.order = np.zeros(n_items, np.int64)
-        self.weights = np.zeros(n_items)
-        self.bounds = np.zeros((n_items + 1, 3), np.int64)  # low, middle, high in `order`
-        self.after = np.zeros(n_items + 1)
-        self.spread = family.isotropic(SPREAD)
-        self.values = np.zeros(n_items)
-        self.parents = Moments(family.capacity + 1, family.n_dims, family.n_packed)
-        self.report = CompressReport()
+        self.top_down = TopDown(family, n_items, budget, concentration)
+        # Groups can outnumber clumps: those of few points cost less.
+        most = min(n_items, budget // self.n_dims + 1)
+        self.centres = np.zeros((most, self.n_dims))
+        self.mass, self.costs = np.zeros(most), np.zeros(most, np.int64)
+        self.bounds, self.chosen = np.zeros(most + 1, np.int64), np.zeros(most, np.int64)
+        self.label, self.nearest = np.zeros(n_items, np.int64), np.zeros(n_items, np.int64)
+        self.previous, self.distances = np.zeros(n_items, np.int64), np.zeros(n_items)
+        self.block = np.zeros(BLOCK_VALUES)
+        self._mean, self._scatter = np.zeros(self.n_dims), np.zeros(self.n_dims)
+        self.n_groups = 0
 
     def compress(self, items: Items, assignment: np.ndarray, n_components: int, magnification: float) -> CompressReport:
         """Reduce `items` to clumps and singlets within the budget.
 
-        assignment : ndarray of shape (n_items,), integer: component of the largest responsibility
-        magnification : float, N / T: how many points of the future each point stands for
+        assignment : ndarray of shape (n_items,), int32: component of the largest responsibility
+        magnification : float, N / T: how many points of the future each point stands for, in the paper's form
         """
-        self.report = CompressReport()
         n = items.n_items
         if items.n_clumps * self.clump_cost + (n - items.n_clumps) * self.n_dims <= self.budget:
-            return self.report  # everything fits: nothing has to be given up
-        groups = self._first_partition(items, assignment, n_components)
-        groups = self._force_into_budget(items, groups, magnification)
-        self._lay_out(items, groups, magnification)
-        cost = sum(self._cost(items, p) for p in range(len(groups)))
-        n_partitions = self._split_down(items, len(groups), cost, magnification)
-        n_partitions = self._sweep(items, n_partitions)
-        singles = self._summarise(items, n_partitions)
-        points = items.x[singles]
-        items.take(self.kept)
-        items.append(points)
-        self.report.partitions = n_partitions
-        return self.report
+            return CompressReport()  # everything fits: nothing has to be given up
+        if self.form == "paper" or self._are_dear(n_components):
+            return self.top_down.compress(items, assignment, n_components, magnification)
+        self._first_centres(items, np.ascontiguousarray(assignment[:n], np.int32), n_components)
+        for _ in range(LLOYD):
+            self._assign(items)
+            self._update(items)
+        self._assign(items)
+        self._fill(items)
+        self._summarise(items)
+        return CompressReport(partitions=self.n_groups)
 
-    def _first_partition(self, items: Items, assignment, n_components: int) -> list[np.ndarray]:
-        """Return the items of each component under hard assignment, largest first, empty ones left out."""
-        groups = [np.flatnonzero(assignment[: items.n_items] == k) for k in range(n_components)]
-        return self._by_size(items, [rows for rows in groups if len(rows)])
+    def _are_dear(self, n_components: int) -> bool:
+        if self.family.covariance == "diagonal":
+            return self.budget < n_components * self.clump_cost
+        return self.budget * self.n_dims < DEAR * n_components * self.clump_cost**2
 
-    @staticmethod
-    def _by_size(items: Items, groups):
-        return sorted(groups, key=lambda group: -items.counts[group].sum())
+    # Centres
 
-    def _group_cost(self, items: Items, rows: np.ndarray) -> int:
-        """Return the values a group takes: its points where that is no more than a clump, else a clump."""
-        return self.clump_cost if self._is_clump(items, rows) else len(rows) * self.n_dims
+    def _first_centres(self, items: Items, assignment: np.ndarray, n_components: int) -> None:
+        """Pick as many centres as the budget has clumps: one in each component, then where most is left unexplained."""
+        n, target = items.n_items, self.budget // self.clump_cost
+        mixture_clumps.heaviest_of_each(assignment, items.counts, n, n_components, self.chosen)
+        seeds = self.chosen[:n_components]
+        self.n_groups = 0
+        self.label[:n] = 0
+        self.distances[:n] = np.inf
+        self._add(items, seeds[seeds >= 0])
+        for round_ in range(ROUNDS):
+            share = -(-(target - self.n_groups) // (ROUNDS - round_))
+            if share <= 0 or not self._add_where_far(items, share):
+                break
 
-    def _is_clump(self, items: Items, rows: np.ndarray) -> bool:
-        return bool(rows.min() < items.n_clumps or len(rows) * self.n_dims > self.clump_cost)
+    def _add_where_far(self, items: Items, n_seeds: int) -> bool:
+        picked = mixture_clumps.pick_seeds(items.counts, self.distances, items.n_items, n_seeds, self.chosen)
+        if picked:
+            self._add(items, self.chosen[:picked])
+        return picked > 0
 
-    def _force_into_budget(self, items: Items, groups, magnification: float):
-        """Join groups by least loss of the magnified free energy until the groups alone fit the budget."""
-        costs = [self._group_cost(items, rows) for rows in groups]
-        if sum(costs) <= self.budget:
-            return groups
-        self._measure_groups(items, groups, magnification)
-        active = list(range(len(groups)))
-        evidence = {g: self.family.evidence(self.parents, g) for g in active}
-        losses = {(a, b): self._loss(evidence, a, b) for i, a in enumerate(active) for b in active[i + 1 :]}
-        while sum(costs[g] for g in active) > self.budget and len(active) > 1:
-            a, b = min(losses, key=lambda pair: (losses[pair], pair))
-            self.family.combine(self.parents, a, b, self.parents, a)
-            groups[a] = np.sort(np.concatenate([groups[a], groups[b]]))
-            costs[a] = self._group_cost(items, groups[a])
-            evidence[a] = self.family.evidence(self.parents, a)
-            active.remove(b)
-            losses = {pair: loss for pair, loss in losses.items() if a not in pair and b not in pair}
-            losses.update({(min(a, g), max(a, g)): self._loss(evidence, a, g) for g in active if g != a})
-            self.report.forced_merges += 1
-        return self._by_size(items, [groups[g] for g in active])
+    def _add(self, items: Items, seeds: np.ndarray) -> None:
+        """Make items centres, and move to each what is nearer to it than to its own."""
+        first, n = self.n_groups, items.n_items
+        self.n_groups += len(seeds)
+        self.centres[first : self.n_groups] = items.x[seeds]
+        self._nearest(items, first)
+        mixture_clumps.move_nearer(items.x, n, self.centres, self.nearest, first, self.label, self.distances)
 
-    def _measure_groups(self, items: Items, groups, magnification: float) -> None:
-        for g, rows in enumerate(groups):
-            centre, weights = items.x[rows[0]].astype(np.float64), items.counts[rows] * magnification
-            self.family.collect(items, rows, weights, centre, self.parents, g, self.spread)
+    def _nearest(self, items: Items, first: int) -> None:
+        """Write which of the centres from `first` is the nearest to each item, counted from there."""
+        centres = self.centres[first : self.n_groups]
+        half = 0.5 * np.einsum("ij,ij->i", centres, centres)
+        step = max(BLOCK_VALUES // len(centres), 1)
+        for low in range(0, items.n_items, step):
+            rows = items.x[low : low + step][: items.n_items - low].astype(np.float64)
+            product = self.block[: len(rows) * len(centres)].reshape(len(rows), len(centres))
+            np.matmul(rows, centres.T, out=product)
+            product -= half
+            np.argmax(product, axis=1, out=self.nearest[low : low + len(rows)])
 
-    def _loss(self, evidence, a: int, b: int) -> float:
-        """Return what joining two groups costs, with their sticks taken as neighbours and last."""
-        last = self.family.capacity
-        self.family.combine(self.parents, a, b, self.parents, last)
-        joined = self.family.evidence(self.parents, last)
-        na, nb = self.parents.count[a], self.parents.count[b]
-        sticks = self._neighbours(na, nb, 0.0) - mixture_common.log_stick(na + nb, 0.0, self.alpha)
-        return evidence[a] + evidence[b] + sticks - joined
+    def _assign(self, items: Items) -> None:
+        n = items.n_items
+        self._nearest(items, 0)
+        self.label[:n] = self.nearest[:n]
 
-    def _neighbours(self, one: float, two: float, after: float) -> float:
-        large, small = max(one, two), min(one, two)
-        return mixture_common.log_stick(large, after + small, self.alpha) + mixture_common.log_stick(
-            small, after, self.alpha
+    def _update(self, items: Items) -> None:
+        mixture_clumps.group_means(
+            items.x, items.counts, items.n_items, self.label, self.n_groups, self.mass, self.centres
         )
 
-    def _lay_out(self, items: Items, groups, magnification: float) -> None:
-        """Write the groups one after the other into `order`, with the mass on later sticks."""
-        np.multiply(items.counts[: items.n_items], magnification, out=self.weights[: items.n_items])
-        low = 0
-        for p, rows in enumerate(groups):
-            self.order[low : low + len(rows)] = rows
-            self.bounds[p] = low, low, low + len(rows)
-            low += len(rows)
-        after = 0.0
-        for p in range(len(groups) - 1, -1, -1):
-            self.after[p] = after
-            after += self.weights[groups[p]].sum()
+    def _cost(self, items: Items) -> int:
+        return mixture_clumps.group_costs(
+            self.label, items.n_items, items.n_clumps, self.n_groups, self.n_dims, self.clump_cost, self.costs
+        )
 
-    def _rows(self, p: int) -> np.ndarray:
-        return self.order[self.bounds[p, 0] : self.bounds[p, 2]]
-
-    def _cost(self, items: Items, p: int) -> int:
-        return self._group_cost(items, self._rows(p))
-
-    def _evaluate(self, items: Items, p: int) -> float | None:
-        """Refine a split of partition p, sort its rows by child, return the change of F_C; None where there is none."""
-        rows = self._rows(p)
-        if len(rows) < 2 or not self._is_clump(items, rows):
-            return None
-        family, place = self.family, self.family.capacity
-        weights = self.weights[rows]
-        family.collect(items, rows, weights, items.x[rows[0]].astype(np.float64), self.parents, place, self.spread)
-        before = family.evidence(self.parents, place)
-        self.report.splits_tried += 1
-        # Where the refinement leaves one side empty, the cut across the principal component itself stands.
-        for n_updates in (SPLIT_UPDATES, 0):
-            task = SplitTask(self.after[p], self.alpha, False, n_updates, self.spread)
-            score = family.split(items, rows, weights, (self.parents, place), task)
-            first = family.share[: len(rows)] > 0.5
-            n_first = int(np.count_nonzero(first))
-            if 0 < n_first < len(rows):
+    def _fill(self, items: Items) -> None:
+        """Spend what is left: new centres within what would be clumps, then a last update where the result fits."""
+        n = items.n_items
+        for _ in range(FILLS):
+            extra = (self.budget - self._cost(items)) // self.clump_cost
+            extra = min(extra, len(self.centres) - self.n_groups)
+            if extra < 1:
                 break
+            self._update(items)
+            mixture_clumps.own_distances(items.x, n, self.label, self.centres, self.distances)
+            self.distances[:n][self.costs[self.label[:n]] < self.clump_cost] = 0.0  # single points already
+            self.previous[:n] = self.label[:n]
+            before = self.n_groups
+            if not self._add_where_far(items, extra):
+                break
+            if self._cost(items) > self.budget:
+                self.label[:n] = self.previous[:n]
+                self.n_groups = before
+                break
+        self.previous[:n] = self.label[:n]
+        self._update(items)
+        self._assign(items)
+        if self._cost(items) > self.budget:
+            self.label[:n] = self.previous[:n]
+            self._cost(items)
+
+    # The result
+
+    def _summarise(self, items: Items) -> None:
+        """Replace the items by the clumps of the groups, then the points that stay single, in their order."""
+        n, kept, family = items.n_items, self.top_down.kept, self.family
+        order = self.top_down.order
+        mixture_clumps.sort_by_group(self.label, n, self.n_groups, self.bounds, order)
+        sizes = np.diff(self.bounds[: self.n_groups + 1])
+        # A group's first item is its lowest: an old clump, if it holds any.
+        has_clump = order[np.minimum(self.bounds[: self.n_groups], n - 1)] < items.n_clumps
+        is_clump = (sizes > 0) & (has_clump | (sizes * self.n_dims > self.clump_cost))
+        groups = np.flatnonzero(is_clump)
+        points = items.x[:n][~is_clump[self.label[:n]]]
+        if family.covariance == "diagonal":
+            mixture_clumps.summarise_diagonal(
+                items.x, items.second, items.n_clumps, items.counts, order, self.bounds, groups, len(groups),
+                kept.x, kept.counts, kept.second, self._mean, self._scatter,
+            )  # fmt: skip
         else:
-            return None
-        self.bounds[p, 1] = self.bounds[p, 0] + n_first
-        rows[:] = np.concatenate([rows[first], rows[~first]])
-        one, two = weights[first].sum(), weights[~first].sum()
-        sticks = self._neighbours(one, two, self.after[p]) - mixture_common.log_stick(
-            one + two, self.after[p], self.alpha
-        )
-        return score - before + sticks
-
-    def _split_down(self, items: Items, n_partitions: int, cost: int, magnification: float) -> int:
-        """Make the best split that still fits, again and again; return the number of partitions."""
-        queue: list[tuple[float, int]] = []
-        for p in range(n_partitions):
-            self._queue(items, queue, p)
-        while queue and cost + 1 <= self.budget:
-            _, p = heapq.heappop(queue)
-            low, middle, high = (int(b) for b in self.bounds[p])
-            first = self._group_cost(items, self.order[low:middle])
-            second = self._group_cost(items, self.order[middle:high])
-            added = first + second - self._cost(items, p)
-            if cost + added > self.budget:
-                continue
-            cost += added
-            new = n_partitions
-            n_partitions += 1
-            self.report.splits_kept += 1
-            one = self.weights[self.order[low:middle]].sum()
-            two = self.weights[self.order[middle:high]].sum()
-            after = self.after[p]
-            self.after[p] = after + two if one >= two else after
-            self.after[new] = after if one >= two else after + one
-            self.bounds[p] = low, low, middle
-            self.bounds[new] = middle, middle, high
-            if cost + self.n_dims <= self.budget or self.clump_cost % self.n_dims:
-                self._queue(items, queue, p)
-                self._queue(items, queue, new)
-        return n_partitions
-
-    def _queue(self, items: Items, queue, p: int) -> None:
-        gain = self._evaluate(items, p)
-        if gain is not None:
-            heapq.heappush(queue, (-gain, p))
-
-    def _sweep(self, items: Items, n_partitions: int) -> int:
-        """Reassign the points among the items of clumps to their best clump (2.16, hard); return the partitions left.
-
-        Old clumps stay: magnified, their own group fits them best. Groups kept as single points stay as they are, so
-        that the cost can only fall.
-        """
-        clumps = [p for p in range(n_partitions) if self._is_clump(items, self._rows(p))]
-        rest = [self._rows(p).copy() for p in range(n_partitions) if not self._is_clump(items, self._rows(p))]
-        if len(clumps) < 2:
-            return n_partitions
-        members = np.concatenate([self._rows(p) for p in clumps])
-        label = np.repeat(np.arange(len(clumps)), [self.bounds[p, 2] - self.bounds[p, 0] for p in clumps])
-        order = np.argsort(members, kind="stable")
-        members, label = members[order], label[order]
-        for _ in range(SWEEPS[self.family.covariance]):
-            best = self._best_clump(items, members, label, len(clumps))
-            if np.array_equal(best, label):
-                break
-            label = best
-        groups = [members[label == j] for j in range(len(clumps))]
-        groups = [rows for rows in groups if len(rows)] + rest
-        low = 0
-        for p, rows in enumerate(groups):
-            self.order[low : low + len(rows)] = rows
-            self.bounds[p] = low, low, low + len(rows)
-            low += len(rows)
-        return len(groups)
-
-    def _best_clump(self, items: Items, members: np.ndarray, label: np.ndarray, n_clumps: int) -> np.ndarray:
-        """Return the clump of largest S_sk for each single point, one clump's posterior at a time in a trial place."""
-        family, place = self.family, self.family.child_a
-        mass = np.bincount(label, self.weights[members], n_clumps)
-        log_weight, weight = np.zeros(n_clumps), np.zeros(n_clumps)
-        mixture_common.sticks_expectation(mass, np.argsort(-mass, kind="stable"), self.alpha, log_weight, weight)
-        old = int(np.searchsorted(members, items.n_clumps))
-        points, n = members[old:], len(members) - old
-        best, found = np.full(n, -np.inf), np.zeros(n, np.int64)
-        for j in range(n_clumps):
-            rows = members[label == j]
-            if not len(rows):
-                continue
-            centre = items.x[rows[0]].astype(np.float64)
-            family.collect(items, rows, self.weights[rows], centre, family.moments, place, self.spread)
-            family.fit(place)
-            wide = family.spread_cost(place, self.spread)
-            family.log_joint(items, points, place, log_weight[j] - wide, self.values[:n])
-            closer = self.values[:n] > best
-            best[closer], found[closer] = self.values[:n][closer], j
-        return np.concatenate([label[:old], found])
-
-    def _summarise(self, items: Items, n_partitions: int) -> np.ndarray:
-        """Write the clumps of the final partition into `kept`; return the items that stay single points, in order."""
-        kept, family, place = self.kept, self.family, self.family.capacity
-        kept.n_clumps = kept.n_items = 0
-        singles = [np.zeros(0, np.int64)]
-        for p in range(n_partitions):
-            rows = self._rows(p)
-            if not self._is_clump(items, rows) or (len(rows) == 1 and rows[0] >= items.n_clumps):
-                singles.append(rows)
-                continue
-            row = kept.n_clumps
-            if len(rows) == 1:
-                kept.x[row], kept.counts[row] = items.x[rows[0]], items.counts[rows[0]]
-                kept.second[row], kept.codes[row] = items.second[rows[0]], items.codes[rows[0]]
-            else:
-                weights = items.counts[rows]
-                family.collect(items, rows, weights, items.x[rows[0]].astype(np.float64), self.parents, place)
-                family.summarise(kept, row, self.parents, place)
-            kept.n_clumps += 1
-        kept.n_items = kept.n_clumps
-        return np.sort(np.concatenate(singles))
+            for row, group in enumerate(groups):
+                self.top_down.write_clump(items, order[self.bounds[group] : self.bounds[group + 1]], row)
+        kept.n_clumps = kept.n_items = len(groups)
+        items.take(kept)
+        items.append(points)
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        own = [self.order, self.weights, self.bounds, self.after, self.spread, self.values]
-        return [*self.kept.arrays(), *self.parents.arrays(), *own]
+        own = [self.centres, self.mass, self.costs, self.bounds, self.chosen, self.label, self.nearest]
+        return [*self.top_down.arrays(), *own, self.previous, self.distances, self.block, self._mean, self._scatter]

@@ -125,6 +125,7 @@ class DiagonalFamily(Places):
     def split(self, items: Items, rows, weights, parent, task: "SplitTask") -> float:
         """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
         moments, place = parent
+        self._place_plane(items, moments, place, task)
         self._settings[:3] = self.prior
         self._settings[3:] = task.alpha, task.after
         spread = self.no_spread if task.spread is None else task.spread
@@ -138,6 +139,7 @@ class DiagonalFamily(Places):
             moments.scatter[place],
             self._settings,
             spread,
+            self.plane,
             task.soft,
             task.n_updates,
             self._stats,
@@ -153,6 +155,9 @@ class DiagonalFamily(Places):
             self.post_mean[child] = self._stats[4 * base + 2]
             self.precision[child] = self._stats[4 * base + 3]
         return entropy_and_evidence
+
+    def _normal(self, place: int, step: np.ndarray) -> np.ndarray:
+        return self.precision[place] * step
 
     def distances(self, place: int, others) -> np.ndarray:
         """Return the expected squared distance of other components' means from this one's."""

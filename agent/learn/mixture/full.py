@@ -23,7 +23,6 @@ class FullFamily(Places):
         self._rows = np.zeros((BLOCK, n_dims))
         self._whitened = np.zeros((BLOCK, n_dims))
         self._first = np.zeros(n_dims)
-        self._direction = np.zeros(n_dims)
         self._packed = np.zeros(self.n_packed)
         self._log_det = np.zeros(1)
         self._diagonal = np.cumsum(np.arange(1, n_dims + 1)) - 1
@@ -162,10 +161,13 @@ class FullFamily(Places):
         moments, place = parent
         n = len(rows)
         share, centre = self.share[:n], moments.mean[place]
-        self._direction[:] = 0.0
-        self._direction[np.argmax(moments.scatter[place][self._diagonal])] = 1.0
-        mixture_full.packed_direction(moments.scatter[place], self._direction, self._first)
-        mixture_common.side_of_plane(items.x, rows, centre, self._direction, share)
+        self._place_plane(items, moments, place, task)
+        point, direction = self.plane
+        if not direction.any():
+            point = centre
+            direction[np.argmax(moments.scatter[place][self._diagonal])] = 1.0
+            mixture_full.packed_direction(moments.scatter[place], direction, self._first)
+        mixture_common.side_of_plane(items.x, rows, point, direction, share)
         a, b = self.child_a, self.child_b
         left = task.n_updates
         while True:
@@ -190,13 +192,16 @@ class FullFamily(Places):
         self.fit(b)
         return self.split_score(mixture_common.split_entropy(share, weights))
 
+    def _normal(self, place: int, step: np.ndarray) -> np.ndarray:
+        return self.whiten[place].T @ (self.whiten[place] @ step)
+
     def distances(self, place: int, others) -> np.ndarray:
         """Return the expected squared distance of other components' means from this one's."""
         step = (self.post_mean[others] - self.post_mean[place]) @ self.whiten[place].T
         return np.einsum("ij,ij->i", step, step)
 
     def arrays(self) -> list[np.ndarray]:
-        workspaces = [self._factor, self._square, self._rows, self._whitened, self._first, self._direction]
+        workspaces = [self._factor, self._square, self._rows, self._whitened, self._first]
         return [*super().arrays(), self.whiten, *workspaces, self._packed, self._log_det, self._diagonal]
 
 

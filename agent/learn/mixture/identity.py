@@ -45,6 +45,16 @@ class Identities:
         self.id[target] = self.id[source]
         self.born_epoch[target] = self.born_epoch[source]
 
+    def save(self, n: int) -> tuple:
+        """Return what `undo` needs to take back whatever happens to the first n places from here on."""
+        return self.id[:n].copy(), self.born_epoch[:n].copy(), self.next_id, list(self.events)
+
+    def undo(self, saved: tuple) -> None:
+        """Become what `save` saw."""
+        names, born, self.next_id, self.events = saved
+        self.id[: len(names)] = names
+        self.born_epoch[: len(born)] = born
+
     def settle_events(self) -> list[tuple[str, int, int]]:
         """Return the epoch's events without those who were born and died within it; heirs and parents are followed."""
         parents = {who: other for kind, who, other in self.events if kind == "birth"}

@@ -11,12 +11,13 @@ import numpy as np
 from stillwatch.base import Commit, NotFittedError, State
 from stillwatch.learn.base import Estimator, not_fitted
 from stillwatch.learn.mixture.build import BuildReport, ModelBuilder
-from stillwatch.learn.mixture.compress import Compressor, CompressReport
+from stillwatch.learn.mixture.compress import COMPRESSIONS, Compressor
 from stillwatch.learn.mixture.families import clump_cost, make_family
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pack_lower, unpack_lower
 from stillwatch.learn.mixture.priors import FARTHEST, Normaliser, prior_parameters
 from stillwatch.learn.mixture.saved import VERSION, Room, Totals, check_state, width_of
+from stillwatch.learn.mixture.top_down import CompressReport
 
 # The horizon is a guess: compression never acts as if less than this many times what was seen were still to come.
 LEAST_MAGNIFICATION = 20.0
@@ -49,6 +50,9 @@ class MemoryBoundedMixture(Estimator):
     clump_moments : {"rounded", "exact"}
         What a clump of a full mixture keeps of its correlations: a byte each, or float32. Rounded, three times as many
         clumps fit into the same memory at 50 dimensions. A diagonal mixture's clumps keep exact variances either way.
+    compression : {"geometry", "paper"}
+        Which points become a clump: by weighted k-means over all that is held (and the paper's way only where full
+        clumps are fewer for a component than one costs points), or always by the paper's top-down splits.
     seed : int
         Kept for the learners' common interface: this learner draws nothing at random.
 
@@ -105,6 +109,7 @@ class MemoryBoundedMixture(Estimator):
         max_iterations: int = 30,
         warm_start: bool = True,
         clump_moments: Literal["rounded", "exact"] = "rounded",
+        compression: Literal["geometry", "paper"] = "geometry",
         seed: int = 0,
     ):
         self.covariance = covariance
@@ -118,6 +123,7 @@ class MemoryBoundedMixture(Estimator):
         self.max_iterations = max_iterations
         self.warm_start = warm_start
         self.clump_moments = clump_moments
+        self.compression = compression
         self.seed = seed
 
     @property
@@ -140,7 +146,7 @@ class MemoryBoundedMixture(Estimator):
         family.prior[:] = prior_parameters(self.covariance, d, self.prior_strength, self.prior_scale)
         self._items = Items(d, family.n_second, self.memory, budget // cost, family.n_codes)
         self._builder = ModelBuilder(family, self.memory, self.concentration, self.max_iterations)
-        self._compressor = Compressor(family, self.memory, budget, self.concentration)
+        self._compressor = Compressor(family, self.memory, budget, self.concentration, self.compression)
         self._pending = np.zeros((n_epoch, d))
         self._n_pending = 0
         self._normaliser: Normaliser | None = None
@@ -153,7 +159,8 @@ class MemoryBoundedMixture(Estimator):
         self.report_: dict[str, Any] = {}
 
     def _check_settings(self) -> None:
-        for name, known in (("covariance", COVARIANCES), ("clump_moments", CLUMP_MOMENTS)):
+        choices = {"covariance": COVARIANCES, "clump_moments": CLUMP_MOMENTS, "compression": COMPRESSIONS}
+        for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(known)}")
         limits = {
@@ -225,7 +232,8 @@ class MemoryBoundedMixture(Estimator):
         self.n_seen_ += len(rows)
         self.epoch_ += 1
         old = self._predictive
-        built = builder.build(items, warm=self.warm_start, merges=self.warm_start)
+        fresh = items.n_items - len(rows)
+        built = builder.build(items, warm=self.warm_start, merges=self.warm_start, fresh=fresh)
         if not self.warm_start and old is not None:
             self._match(old)
         magnification = max(self.horizon / items.total, LEAST_MAGNIFICATION)
@@ -424,6 +432,7 @@ class MemoryBoundedMixture(Estimator):
         settings += [self.memory, self.rows_per_epoch, self.horizon]
         settings += [self.concentration, self.prior_strength, self.prior_scale, self.max_components]
         settings += [self.max_iterations, self.warm_start, CLUMP_MOMENTS.index(self.clump_moments)]
+        settings.append(COMPRESSIONS.index(self.compression))
         return np.array(settings, np.float64)
 
     def state(self) -> State:

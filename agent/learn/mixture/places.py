@@ -44,7 +44,9 @@ class Moments:
 class SplitTask:
     """How a split is refined: soft as model building does, or hard over magnified weights as compression does.
 
-    `after` is the mass on later sticks, `spread` the packed covariance that compression gives each point.
+    `after` is the mass on later sticks, `spread` the packed covariance that compression gives each point. The split
+    begins at the plane halfway between the component's mean and item `seed`, in its own metric; without a seed at the
+    plane across its principal component.
     """
 
     after: float
@@ -52,6 +54,7 @@ class SplitTask:
     soft: bool
     n_updates: int
     spread: np.ndarray | None = None
+    seed: int = -1
 
 
 class Places:
@@ -74,6 +77,7 @@ class Places:
         self.fits = np.zeros((capacity + 3, 3))
         self.share = np.zeros(n_items)
         self.sides = np.zeros((4, n_items))
+        self.plane = np.zeros((2, n_dims))  # a point and the normal
         self.prior = np.zeros(3)
         self.no_spread = np.zeros(n_packed)
         self.n_second = n_packed
@@ -88,10 +92,31 @@ class Places:
         """Return the second moments of all clumps, (n_clumps, n_packed)."""
         return items.second[: items.n_clumps].copy()
 
+    def _place_plane(self, items: Items, moments: Moments, place: int, task: SplitTask) -> None:
+        """Write where a seeded split begins; a normal of zeros where there is no seed."""
+        self.plane[:] = 0.0
+        if task.seed >= 0:
+            step = items.x[task.seed] - moments.mean[place]
+            self.plane[0] = moments.mean[place] + 0.5 * step
+            self.plane[1] = self._normal(place, step)
+
+    def _normal(self, place: int, step: np.ndarray) -> np.ndarray:
+        """Return E[Lambda] step: what is across it is equally far in the component's metric."""
+        raise NotImplementedError
+
     def split_score(self, entropy: float) -> float:
         """Return evidence of the last split's children plus the entropy of the share."""
         return float(self.fits[self.child_a, 1] + self.fits[self.child_b, 1] + entropy)
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        return [*self.moments.arrays(), self.post_mean, self.fits, self.share, self.sides, self.prior, self.no_spread]
+        return [
+            *self.moments.arrays(),
+            self.post_mean,
+            self.fits,
+            self.share,
+            self.sides,
+            self.plane,
+            self.prior,
+            self.no_spread,
+        ]

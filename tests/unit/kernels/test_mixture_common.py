@@ -161,3 +161,16 @@ def test_nothing_is_allocated():
     assert_no_allocation(common.sticks_expectation, np.ones(3), np.arange(3), 1.0, np.zeros(3), np.zeros(3))
     offsets, rows, places = np.zeros(4, np.int64), np.zeros(16, np.int64), np.zeros(16, np.int64)
     assert_no_allocation(common.build_lists, candidates, 8, 3, offsets, rows, places)
+
+
+def test_the_strangest_items_are_the_farthest_fresh_one_and_the_one_of_most_points_times_excess():
+    rows = np.array([0, 2, 3, 5, 6])
+    places = np.array([0, 0, 1, 0, 0])
+    # Squared distances 10, 30, 90, 25, 20; item 3 fits another component better.
+    logits = 1.0 - 0.5 * np.array([10.0, 30.0, 90.0, 25.0, 20.0])
+    counts = np.array([50.0, 9, 9, 9, 9, 1, 1])
+    seeds = np.zeros(2, np.int64)
+    common.strangest(rows, places, logits, counts, 1.0, 5, np.array([22.0, 9.0]), seeds)
+    assert seeds.tolist() == [5, 2]
+    common.strangest(rows, places, logits, counts, 1.0, 5, np.array([26.0, 30.0]), seeds)
+    assert seeds.tolist() == [-1, -1]

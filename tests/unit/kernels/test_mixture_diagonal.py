@@ -108,7 +108,7 @@ def test_log_joints_by_list_and_by_block_are_the_expected_log_densities(data):
         np.testing.assert_allclose(out[::-1], expected, rtol=1e-9)
 
 
-def split(x, second, n_clumps, soft, n_updates, weights=None):
+def split(x, second, n_clumps, soft, n_updates, weights=None, plane=None):
     n = len(x)
     rows, weights = np.arange(n), np.ones(n) if weights is None else weights
     mean, scatter = np.empty(x.shape[1]), np.empty(x.shape[1])
@@ -126,6 +126,7 @@ def split(x, second, n_clumps, soft, n_updates, weights=None):
         scatter,
         settings,
         no,
+        np.zeros((2, x.shape[1])) if plane is None else plane,
         soft,
         n_updates,
         stats,
@@ -150,6 +151,12 @@ def test_a_split_separates_two_groups_and_scores_what_the_reference_says(soft):
         expected += reference.log_evidence(*stat, PRIOR, "diagonal")
     assert score == pytest.approx(expected, rel=1e-6)
     assert fits[:, 3].sum() == pytest.approx(80.0)
+
+
+def test_a_split_begins_at_the_plane_it_is_given():
+    x = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
+    _, _, _, share = split(x, np.zeros((0, 3), np.float32), 0, 0, 0, plane=np.array([[0.0, 0.5, 0.0], [0.0, 2.0, 0.0]]))
+    np.testing.assert_array_equal(share > 0.5, x[:, 1] > 0.5)
 
 
 def test_more_restricted_updates_never_lower_the_score():

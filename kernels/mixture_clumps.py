@@ -1,0 +1,189 @@
+"""Which points become a clump: the loops of weighted k-means over items, and the moments of its groups.
+
+Called by agent/learn/mixture/compress.py. Its matrix products are the owner's; it must not know a model.
+"""
+
+import numpy as np
+from numba import types
+
+from stillwatch.kernels._jit import kernel
+from stillwatch.kernels._types import f4, f8, i4, i8, matrix, read_matrix, read_vector, vector
+
+
+@kernel(i8(read_vector(f8), read_vector(f8), i8, i8, vector(i8)))
+def pick_seeds(weights, distances, n_items, n_seeds, chosen):
+    """Pick items at the quantiles (j + 1/2) / n_seeds of the summed weight times distance; return how many.
+
+    What k-means++ draws with this probability, without chance, and never an item twice.
+
+    weights, distances : ndarray of shape (>= n_items,), float64;  chosen : (>= n_seeds,), int64, written, rising
+    """
+    total = 0.0
+    for i in range(n_items):
+        total += weights[i] * distances[i]
+    n_chosen = 0
+    if not total > 0.0:
+        return n_chosen
+    passed = 0.0
+    mark = 0.5
+    for i in range(n_items):
+        passed += weights[i] * distances[i]
+        if n_chosen < n_seeds and passed / total * n_seeds > mark:
+            chosen[n_chosen] = i
+            n_chosen += 1
+            mark = np.floor(passed / total * n_seeds + 0.5) + 0.5
+    return n_chosen
+
+
+@kernel(types.void(read_matrix(f4), i8, read_vector(i8), read_matrix(f8), vector(f8)))
+def own_distances(x, n_items, label, centres, out):
+    """Write the squared distance of each item from its own centre.
+
+    x : ndarray of shape (n, n_dims), float32;  label : (n,), int64;  centres : (n_groups, n_dims), float64
+    """
+    for i in range(n_items):
+        total = 0.0
+        for d in range(centres.shape[1]):
+            difference = x[i, d] - centres[label[i], d]
+            total += difference * difference
+        out[i] = total
+
+
+@kernel(i8(read_matrix(f4), i8, read_matrix(f8), read_vector(i8), i8, vector(i8), vector(f8)))
+def move_nearer(x, n_items, centres, nearest, first, label, distances):
+    """Move each item to the new centre nearest to it where that is nearer than its own; return how many moved.
+
+    nearest : ndarray of shape (>= n_items,), int64: the nearest of the centres from `first`, counted from there
+    label, distances : ndarray of shape (>= n_items,), int64 and float64, updated
+    """
+    moved = 0
+    for i in range(n_items):
+        group = first + nearest[i]
+        total = 0.0
+        for d in range(centres.shape[1]):
+            difference = x[i, d] - centres[group, d]
+            total += difference * difference
+        if total < distances[i]:
+            distances[i] = total
+            label[i] = group
+            moved += 1
+    return moved
+
+
+@kernel(types.void(read_matrix(f4), read_vector(f8), i8, read_vector(i8), i8, vector(f8), matrix(f8)))
+def group_means(x, weights, n_items, label, n_groups, mass, centres):
+    """Write the weighted mean of each group's items; a group without any keeps its centre.
+
+    mass : ndarray of shape (>= n_groups,), float64, written;  centres : (>= n_groups, n_dims), float64, written
+    """
+    for g in range(n_groups):
+        mass[g] = 0.0
+    for i in range(n_items):
+        mass[label[i]] += weights[i]
+    for g in range(n_groups):
+        if mass[g] > 0.0:
+            centres[g, :] = 0.0
+    for i in range(n_items):
+        g = label[i]
+        part = weights[i] / mass[g]
+        for d in range(centres.shape[1]):
+            centres[g, d] += part * x[i, d]
+
+
+@kernel(i8(read_vector(i8), i8, i8, i8, i8, i8, vector(i8)))
+def group_costs(label, n_items, n_clumps, n_groups, n_dims, clump_cost, costs):
+    """Write the values that each group takes: its points where that is no more than a clump, else a clump.
+
+    A group that holds an old clump is a clump; one without items costs nothing. Returns the sum.
+
+    costs : ndarray of shape (>= n_groups,), int64, written
+    """
+    for g in range(n_groups):
+        costs[g] = 0
+    for i in range(n_items):
+        g = label[i]
+        costs[g] = clump_cost if i < n_clumps else min(costs[g] + n_dims, clump_cost + 1)
+    total = 0
+    for g in range(n_groups):
+        costs[g] = min(costs[g], clump_cost)
+        total += costs[g]
+    return total
+
+
+@kernel(types.void(read_vector(i8), i8, i8, vector(i8), vector(i8)))
+def sort_by_group(label, n_items, n_groups, bounds, order):
+    """Sort items by group, in their order within each: a counting sort.
+
+    bounds : ndarray of shape (>= n_groups + 1,), int64, written: group g owns bounds[g] to bounds[g + 1] of `order`
+    """
+    for g in range(n_groups + 1):
+        bounds[g] = 0
+    for i in range(n_items):
+        bounds[label[i] + 1] += 1
+    for g in range(n_groups):
+        bounds[g + 1] += bounds[g]
+    for i in range(n_items):
+        order[bounds[label[i]]] = i
+        bounds[label[i]] += 1
+    for g in range(n_groups, 0, -1):
+        bounds[g] = bounds[g - 1]
+    bounds[0] = 0
+
+
+@kernel(types.void(read_vector(i4), read_vector(f8), i8, i8, vector(i8)))
+def heaviest_of_each(assignment, counts, n_items, n_components, chosen):
+    """Write the item of most points of each component, the first of equals; -1 for a component without items.
+
+    assignment : ndarray of shape (>= n_items,), int32;  chosen : (>= n_components,), int64, written
+    """
+    for k in range(n_components):
+        chosen[k] = -1
+    for i in range(n_items):
+        k = assignment[i]
+        if chosen[k] < 0 or counts[i] > counts[chosen[k]]:
+            chosen[k] = i
+
+
+@kernel(
+    types.void(
+        read_matrix(f4), read_matrix(f4), i8, read_vector(f8), read_vector(i8), read_vector(i8), read_vector(i8), i8,
+        matrix(f4), vector(f8), matrix(f4), vector(f8), vector(f8),
+    )
+)  # fmt: skip
+def summarise_diagonal(
+    x, second, n_clumps, counts, order, bounds, groups, n_groups, out_x, out_counts, out_second, mean, scatter
+):
+    """Write groups of items as clumps of (count, mean, variances); a clump alone in its group is copied.
+
+    x, second, counts : the items;  order, bounds : as `sort_by_group` writes them
+    groups : ndarray of shape (>= n_groups,), int64, the groups to write
+    out_x, out_second : ndarray of shape (>= n_groups, n_dims), float32, written;  out_counts : float64, likewise
+    mean, scatter : ndarray of shape (n_dims,), float64, workspaces
+    """
+    n_dims = x.shape[1]
+    for row in range(n_groups):
+        low, high = bounds[groups[row]], bounds[groups[row] + 1]
+        count = 0.0
+        mean[:] = 0.0
+        scatter[:] = 0.0
+        for i in range(low, high):
+            count += counts[order[i]]
+        for i in range(low, high):
+            item = order[i]
+            for d in range(n_dims):
+                mean[d] += counts[item] / count * x[item, d]
+        for i in range(low, high):
+            item = order[i]
+            for d in range(n_dims):
+                difference = x[item, d] - mean[d]
+                scatter[d] += counts[item] * difference * difference
+                if item < n_clumps:
+                    scatter[d] += counts[item] * second[item, d]
+        out_counts[row] = count
+        alone = order[low]
+        for d in range(n_dims):
+            out_x[row, d] = mean[d]
+            out_second[row, d] = scatter[d] / count
+            if high - low == 1:
+                out_x[row, d] = x[alone, d]
+                out_second[row, d] = second[alone, d]

@@ -1,0 +1,128 @@
+"""The loops of weighted k-means over items, against plain NumPy."""
+
+import numpy as np
+import pytest
+from kernel_allocations import assert_no_allocation
+
+from stillwatch.kernels import mixture_clumps as clumps
+
+
+@pytest.fixture
+def data():
+    """Items (the first ten are clumps), their second moments and counts, a grouping, centres."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(60, 3)).astype(np.float32)
+    second = rng.uniform(0.1, 1.0, (10, 3)).astype(np.float32)
+    counts = np.concatenate([rng.integers(2, 30, 10), np.ones(50)]).astype(float)
+    return x, second, counts, rng.integers(0, 7, 60), rng.normal(size=(9, 3))
+
+
+def quantile_seeds(mass, n_seeds):
+    """Return the items in which the quantiles (j + 1/2) / n_seeds of the mass lie, each once."""
+    ends = np.cumsum(mass) / mass.sum()
+    return sorted({int(np.searchsorted(ends, (j + 0.5) / n_seeds)) for j in range(n_seeds)})
+
+
+@pytest.mark.parametrize("n_seeds", [1, 4, 11])
+@pytest.mark.parametrize("seed", range(5))
+def test_seeds_lie_at_the_quantiles_of_the_mass_each_once(seed, n_seeds):
+    rng = np.random.default_rng(seed)
+    weights, distances = rng.uniform(0, 5, 40), rng.uniform(0, 1, 40) ** 4
+    chosen = np.zeros(n_seeds, np.int64)
+    n = clumps.pick_seeds(weights, distances, 40, n_seeds, chosen)
+    assert chosen[:n].tolist() == quantile_seeds(weights * distances, n_seeds)
+
+
+def test_there_is_no_seed_where_nothing_is_left_unexplained():
+    assert clumps.pick_seeds(np.ones(5), np.zeros(5), 5, 3, np.zeros(3, np.int64)) == 0
+
+
+def test_own_distances_are_squared_euclidean(data):
+    x, _, _, label, centres = data
+    out = np.zeros(60)
+    clumps.own_distances(x, 60, label, centres, out)
+    np.testing.assert_allclose(out, ((x - centres[label]) ** 2).sum(axis=1), rtol=1e-12)
+
+
+def test_items_move_to_a_new_centre_only_where_it_is_nearer(data):
+    x, _, _, label, centres = data
+    every = ((x[:, None] - centres[None]) ** 2).sum(axis=2)
+    own = every[np.arange(60), label].copy()
+    nearest = every[:, 7:].argmin(axis=1)
+    moves = every[:, 7:].min(axis=1) < own
+    expected = np.where(moves, 7 + nearest, label)
+    new = label.copy()
+    assert clumps.move_nearer(x, 60, centres, nearest, 7, new, own) == moves.sum()
+    np.testing.assert_array_equal(new, expected)
+    np.testing.assert_allclose(own, np.minimum(every[np.arange(60), label], every[:, 7:].min(axis=1)), rtol=1e-12)
+
+
+def test_centres_become_weighted_means_and_empty_ones_stay(data):
+    x, _, counts, label, centres = data
+    before, mass = centres.copy(), np.zeros(9)
+    clumps.group_means(x, counts, 60, label, 9, mass, centres)
+    for g in range(7):
+        np.testing.assert_allclose(centres[g], np.average(x[label == g], axis=0, weights=counts[label == g]), rtol=1e-6)
+        assert mass[g] == counts[label == g].sum()
+    np.testing.assert_array_equal(centres[7:], before[7:])
+
+
+def test_a_group_costs_its_points_or_a_clump_whichever_is_less():
+    # Items 0 and 1 are clumps. Three values a point, seven a clump: up to two points are kept as they are.
+    label = np.array([0, 1, 0, 2, 3, 3, 4, 4, 4])
+    costs = np.zeros(6, np.int64)
+    assert clumps.group_costs(label, 9, 2, 6, 3, 7, costs) == 7 + 7 + 3 + 6 + 7
+    assert costs.tolist() == [7, 7, 3, 6, 7, 0]
+
+
+def test_items_are_sorted_by_group_in_their_order(data):
+    label = data[3]
+    bounds, order = np.zeros(8, np.int64), np.zeros(60, np.int64)
+    clumps.sort_by_group(label, 60, 7, bounds, order)
+    np.testing.assert_array_equal(order, np.argsort(label, kind="stable"))
+    np.testing.assert_array_equal(np.diff(bounds), np.bincount(label, minlength=7))
+
+
+def test_the_heaviest_item_of_each_component_is_its_seed():
+    chosen = np.zeros(3, np.int64)
+    clumps.heaviest_of_each(np.array([1, 0, 0, 1], np.int32), np.array([2.0, 1.0, 5.0, 2.0]), 4, 3, chosen)
+    assert chosen.tolist() == [2, 0, -1]
+
+
+def test_clumps_hold_the_moments_of_their_groups_and_a_clump_alone_is_copied(data):
+    x, second, counts, label, _ = data
+    label = np.where(np.arange(60) == 3, 7, label)
+    bounds, order = np.zeros(9, np.int64), np.zeros(60, np.int64)
+    clumps.sort_by_group(label, 60, 8, bounds, order)
+    groups = np.array([2, 5, 7])
+    out_x, out_counts, out_second = np.zeros((3, 3), np.float32), np.zeros(3), np.zeros((3, 3), np.float32)
+    clumps.summarise_diagonal(
+        x, second, 10, counts, order, bounds, groups, 3, out_x, out_counts, out_second, np.zeros(3), np.zeros(3)
+    )
+    everything = np.vstack([second, np.zeros((50, 3))])
+    for row, g in enumerate(groups[:2]):
+        mine = label == g
+        mean = np.average(x[mine], axis=0, weights=counts[mine])
+        spread = np.average((x[mine] - mean) ** 2 + everything[mine], axis=0, weights=counts[mine])
+        np.testing.assert_allclose(out_x[row], mean, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(out_second[row], spread, rtol=1e-5)
+        assert out_counts[row] == counts[mine].sum()
+    np.testing.assert_array_equal(out_x[2], x[3])
+    np.testing.assert_array_equal(out_second[2], second[3])
+
+
+def test_nothing_is_allocated(data):
+    x, second, counts, label, centres = data
+    numbers, costs = np.zeros(60, np.int64), np.zeros(9, np.int64)
+    assert_no_allocation(clumps.pick_seeds, counts, np.ones(60), 60, 5, numbers)
+    assert_no_allocation(clumps.own_distances, x, 60, label, centres, np.zeros(60))
+    assert_no_allocation(clumps.move_nearer, x, 60, centres, numbers % 2, 7, label.copy(), np.zeros(60))
+    assert_no_allocation(clumps.group_means, x, counts, 60, label, 9, np.zeros(9), centres)
+    assert_no_allocation(clumps.group_costs, label, 60, 10, 9, 3, 7, costs)
+    assert_no_allocation(clumps.heaviest_of_each, label.astype(np.int32), counts, 60, 7, costs)
+    bounds, order = np.zeros(10, np.int64), np.zeros(60, np.int64)
+    assert_no_allocation(clumps.sort_by_group, label, 60, 9, bounds, order)
+    out = np.zeros((7, 3), np.float32), np.zeros(7), np.zeros((7, 3), np.float32)
+    assert_no_allocation(
+        clumps.summarise_diagonal, x, second, 10, counts, order, bounds, np.arange(7), 7, *out, np.zeros(3), np.zeros(3)
+    )

@@ -1,0 +1,194 @@
+"""The bounded mixture on what has no clusters: a closed curve in d dimensions, and patches as the agent samples them.
+
+Called by the command line as `experiment mixture-continuum`. It must not tune itself to what it measures.
+"""
+
+import argparse
+import functools
+import json
+import pathlib
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from stillwatch.base import RealClock, UsageError
+from stillwatch.learn import MemoryBoundedMixture
+from stillwatch.pipeline import Pipeline
+from stillwatch.settings import Config, SourceConfig
+from stillwatch.tools.encoders import frames_of
+from stillwatch.tools.experiments.data import measure
+from stillwatch.tools.experiments.mixture.data import DataSet
+from stillwatch.tools.shared import add_data_argument, find_data
+
+METHODS = ("stillwatch", "paper", "batch", "sklearn_bgm")
+ORDERS = ("shuffled", "curve")
+DIMS, MEMORIES = (2, 4, 8, 18), (1000, 4000)
+N_TRAIN, N_TEST = 30_000, 8_000
+FREQUENCIES = np.array([1, 1, 2, 2, 3, 3])
+NOISE = 0.5
+SHARED_CLIPS = "shared clips"
+CLIPS = (
+    "surveillance/bottle_table.mp4", "surveillance/car_overhead.mp4", "surveillance/vtest_384x288.mp4",
+    "underwater/habcam_transect.mp4",
+)  # fmt: skip
+HELD_OUT = 5  # of the clips' patches every fifth is held out
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the experiment's options."""
+    add_data_argument(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--dims", nargs="+", type=int, default=list(DIMS), metavar="D", help="widths of the curve")
+    parser.add_argument("--covariance", nargs="+", choices=("diagonal", "full"), default=["diagonal", "full"])
+    parser.add_argument("--memory", nargs="+", type=int, default=list(MEMORIES), metavar="POINTS")
+    parser.add_argument("--order", nargs="+", choices=ORDERS, default=list(ORDERS), help="of the rows learnt")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--rows", type=int, default=N_TRAIN, metavar="N", help=f"rows learnt (default: {N_TRAIN})")
+    parser.add_argument("--seed", type=int, default=0, help="of the curve and its rows (default: 0)")
+    parser.add_argument(
+        "--clips",
+        choices=("no", "also", "only"),
+        default="also",
+        help="patches of the shared clips, as the agent samples them (default: also)",
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run the experiment on one BLAS thread and print its rows."""
+    if args.rows < 2 or min(args.dims) < 1:
+        raise UsageError(f"--rows {args.rows}, --dims {min(args.dims)}: at least 2 rows of 1 dimension")
+    rows = []
+    with threadpool_limits(1):
+        for row in _all_rows(args):
+            rows.append(row)
+            if not args.json:
+                print("  ".join(f"{name}={_text(value)}" for name, value in row.items() if value is not None))
+    if args.json:
+        print(json.dumps({"rows": rows}))
+    return 0
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _all_rows(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    for n_dims in args.dims if args.clips != "only" else ():
+        for covariance in args.covariance:
+            data = {order: curve(n_dims, order, args.rows, args.seed) for order in args.order}
+            yield from _rows(args, data, {"dims": n_dims, "covariance": covariance, "data": "curve"})
+    if args.clips == "no":
+        return
+    root = find_data(args.data)
+    for name in CLIPS:
+        patches, settings = clip_patches(root / name)
+        held = np.arange(len(patches)) % HELD_OUT == HELD_OUT - 1
+        data = {"stream": DataSet(patches[~held], patches[held])}
+        where = {"dims": patches.shape[1], "covariance": "diagonal", "data": f"{SHARED_CLIPS}: {name}"}
+        yield from _rows(args, data, where, settings)
+
+
+def curve(n_dims: int, order: str, n_rows: int = N_TRAIN, seed: int = 0, n_test: int = N_TEST) -> DataSet:
+    """Return rows about a closed curve: 3 sin(2 pi t f + phase) A / sqrt(6) + 0.5 noise, t uniform.
+
+    f = 1 1 2 2 3 3, phase = 0.7 (0..5), A standard normal of shape (6, n_dims).
+
+    order : "shuffled" as drawn, or "curve": the same rows in the order of t
+    """
+    rng = np.random.default_rng(seed)
+    mixing = rng.normal(size=(6, n_dims))
+    time = rng.uniform(size=n_rows + n_test)
+    noise = rng.normal(size=(n_rows + n_test, n_dims))
+    waves = np.sin(2.0 * np.pi * time[:, None] * FREQUENCIES + 0.7 * np.arange(6))
+    rows = 3.0 * waves @ mixing / np.sqrt(6.0) + NOISE * noise
+    train = rows[:n_rows]
+    return DataSet(train if order == "shuffled" else train[np.argsort(time[:n_rows], kind="stable")], rows[n_rows:])
+
+
+def clip_patches(path: pathlib.Path) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return the rows that the agent's own patch learner is given on a clip, in their order, and its settings."""
+    config = Config(source=SourceConfig(uri=str(path)))
+    pipeline = Pipeline(config, _Silent(), RealClock())
+    learner, taken = pipeline.learners.patches, []
+    learn = learner.partial_fit
+
+    def tap(rows: np.ndarray) -> MemoryBoundedMixture:
+        taken.append(rows.copy())
+        return learn(rows)
+
+    learner.partial_fit = tap  # type: ignore[method-assign]
+    for frame in frames_of(config.source.uri, config):
+        pipeline.step(frame)
+    pipeline.finish()
+    pipeline.close()
+    settings = {"max_components": learner.max_components, "prior_scale": learner.prior_scale}
+    return np.concatenate(taken), settings
+
+
+class _Silent:
+    """Takes the pipeline's messages and forgets them."""
+
+    def send(self, message) -> None:
+        """Ignore one message."""
+
+
+def _rows(
+    args: argparse.Namespace, data: dict[str, DataSet], where: dict[str, Any], settings: dict[str, Any] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each order, memory and method; gaps are to our own batch run of the same rows."""
+    first = next(iter(data.values()))
+    settings = {"covariance": where["covariance"], "horizon": len(first.train)} | (settings or {})
+    # The batch has no order worth the name: it sees all rows at once.
+    batch = _ours(first, settings | _batch_memory(first.train), "geometry")
+    peer = functools.cache(lambda: _sklearn(first, where["covariance"]))
+    for order, part in data.items():
+        for method in args.methods:
+            for memory in args.memory if method in ("stillwatch", "paper") else [None]:
+                if method == "batch":
+                    found = batch
+                elif method == "sklearn_bgm":
+                    found = peer()
+                else:
+                    found = _ours(part, settings | {"memory": memory}, "paper" if method == "paper" else "geometry")
+                what = where | {"memory": memory, "order": order, "method": method}
+                yield what | {"gap": batch["log_likelihood"] - found["log_likelihood"]} | found
+
+
+def _batch_memory(rows: np.ndarray) -> dict[str, int]:
+    """Return the settings of a batch run: everything is one epoch, and nothing is ever compressed."""
+    n, n_dims = rows.shape
+    return {"memory": 2 * n + n_dims, "epoch_size": n, "max_iterations": 100}
+
+
+def _ours(data: DataSet, settings: dict[str, Any], compression: str) -> dict[str, Any]:
+    learner = MemoryBoundedMixture(data.train.shape[1], compression=compression, **settings)
+    _, cost = measure(lambda: learner.partial_fit(data.train).flush())
+    return {
+        "log_likelihood": float(learner.score_samples(data.test).mean()),
+        "components": learner.n_components_,
+        "clumps": learner.report_["clumps"],
+        "singlets": learner.report_["singlets"],
+        "seconds": cost.cpu_seconds,
+    }
+
+
+def _sklearn(data: DataSet, covariance: str) -> dict[str, Any]:
+    """scikit-learn's variational mixture on all rows at once: 50 components, its default prior, plug-in density."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import BayesianGaussianMixture
+
+    kind = "diag" if covariance == "diagonal" else "full"
+    peer = BayesianGaussianMixture(n_components=50, covariance_type=kind, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        _, cost = measure(lambda: peer.fit(data.train))
+    return {
+        "log_likelihood": float(peer.score_samples(data.test).mean()),
+        "components": len(np.unique(peer.predict(data.train))),
+        "clumps": None,
+        "singlets": None,
+        "seconds": cost.cpu_seconds,
+    }
