@@ -15,8 +15,8 @@ from stillwatch.learn.mixture.top_down import CompressReport, TopDown
 COMPRESSIONS = ("geometry", "paper")
 # Full clumps are dear where there are fewer for a component than a clump costs points: then which ones are kept must
 # know covariances, as the paper's top-down splits do. Where they are many and small, today's components should not
-# bind them, and geometry keeps more of what tomorrow's model needs. Diagonal ones are dear only where there is none for each component
-# (DECISIONS.md).
+# bind them, and geometry keeps more of what tomorrow's model needs. Diagonal ones are dear only where there is none
+# for each component (DECISIONS.md).
 DEAR = 1.0
 ROUNDS = 8  # in which the first centres are picked
 LLOYD = 2  # updates of all centres before the rest of the budget is filled
