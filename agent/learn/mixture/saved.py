@@ -11,7 +11,7 @@ import numpy as np
 from stillwatch.base import Array, SnapshotError, State, check_arrays
 from stillwatch.learn.mixture.families import Family
 
-VERSION = 2
+VERSION = 3
 LARGEST = float(np.finfo(np.float64).max)
 WHERE = "mixture state"  # of messages about one that is refused
 

@@ -164,7 +164,7 @@ def _batch_memory(rows: np.ndarray) -> dict[str, int]:
 
 
 def _ours(data: DataSet, settings: dict[str, Any], compression: str) -> dict[str, Any]:
-    learner = MemoryBoundedMixture(data.train.shape[1], compression=compression, **settings)
+    learner = MemoryBoundedMixture(compression=compression, **settings)
     _, cost = measure(lambda: learner.partial_fit(data.train).flush())
     return {
         "log_likelihood": float(learner.score_samples(data.test).mean()),
