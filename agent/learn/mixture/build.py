@@ -74,7 +74,7 @@ class ModelBuilder:
         spread = np.sqrt(2.0 * family.n_dims)
         self._limits = family.n_dims + spread * np.array([FAR, OUT])
         self._fresh = 0  # items from this one on are new
-        self._saved = Moments(capacity, family.n_dims, family.n_packed)
+        self.spare = Moments(capacity + 1, family.n_dims, family.n_packed)  # what a trial would undo
         self.candidates = np.full((n_items, kept), -1, np.int32)
         self.shares = np.zeros((n_items, kept))
         self._offsets = np.zeros(capacity + 1, np.int64)
@@ -286,14 +286,14 @@ class ModelBuilder:
     def _save(self) -> tuple:
         n, moments = self.n_components, self.family.moments
         for name in ("count", "mean", "scatter"):
-            getattr(self._saved, name)[:n] = getattr(moments, name)[:n]
+            getattr(self.spare, name)[:n] = getattr(moments, name)[:n]
         return n, self.tried[:n].copy(), self.identities.save(n)
 
     def _undo(self, saved: tuple) -> None:
         n, tried, names = saved
         moments = self.family.moments
         for name in ("count", "mean", "scatter"):
-            getattr(moments, name)[:n] = getattr(self._saved, name)[:n]
+            getattr(moments, name)[:n] = getattr(self.spare, name)[:n]
         self.n_components = n
         self.tried[:n] = tried
         self.identities.undo(names)
@@ -448,13 +448,17 @@ class ModelBuilder:
         self.update_sticks()
         self.expect_dense(items)
 
+    def scratch(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return workspaces of (n_items * KEPT,) float64, float64 and int64, for use until the next build."""
+        return self.shares.reshape(-1), self._places.view(np.float64), self._rows
+
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
         own: list[np.ndarray] = [self.log_weight, self.weight, self.tried, self.candidates, self.shares]
         own += [
             self._loss,
             self._seeds,
-            *self._saved.arrays(),
+            *self.spare.arrays(),
             self._offsets,
             self._rows,
             self._places,

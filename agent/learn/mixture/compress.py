@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from stillwatch.kernels import mixture_clumps
-from stillwatch.learn.mixture.families import Family
+from stillwatch.learn.mixture.build import ModelBuilder
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.top_down import CompressReport, TopDown
 
@@ -21,7 +21,6 @@ DEAR = 1.0
 ROUNDS = 8  # in which the first centres are picked
 LLOYD = 2  # updates of all centres before the rest of the budget is filled
 FILLS = 4  # rounds that fill it
-BLOCK_VALUES = 1 << 17  # products of items and centres that are held at once
 
 
 class Compressor:
@@ -34,36 +33,26 @@ class Compressor:
 
     Parameters
     ----------
-    family : Family
-        Gives moments; only its trial places are written.
-    n_items : int
-        Most items there can be.
+    builder : ModelBuilder
+        Its family gives moments. Its workspaces are used between two builds: memory is not taken twice.
     budget : int
         Values that clumps and singlets may take: MC <= (memory - E) d.
-    concentration : float
-        alpha, of the paper's form.
     form : {"geometry", "paper"}
     """
 
-    def __init__(
-        self,
-        family: Family,
-        n_items: int,
-        budget: int,
-        concentration: float,
-        form: Literal["geometry", "paper"] = "geometry",
-    ):
-        self.family, self.form, self.budget, self.n_dims = family, form, budget, family.n_dims
-        self.clump_cost = family.clump_cost(family.n_dims)
-        self.top_down = TopDown(family, n_items, budget, concentration)
+    def __init__(self, builder: ModelBuilder, budget: int, form: Literal["geometry", "paper"] = "geometry"):
+        self.family, self.form, self.budget = builder.family, form, budget
+        n_items, self.n_dims = len(builder.candidates), self.family.n_dims
+        self.clump_cost = self.family.clump_cost(self.n_dims)
+        self.top_down = TopDown(self.family, n_items, budget, builder.alpha, builder.spare)
+        centres, self.block, self.nearest = builder.scratch()
         # Groups can outnumber clumps: those of few points cost less.
-        most = min(n_items, budget // self.n_dims + 1)
-        self.centres = np.zeros((most, self.n_dims))
+        most = min(len(centres) // self.n_dims, 2 * (budget // self.clump_cost), n_items)
+        self.centres = centres[: most * self.n_dims].reshape(most, self.n_dims)
         self.mass, self.costs = np.zeros(most), np.zeros(most, np.int64)
         self.bounds, self.chosen = np.zeros(most + 1, np.int64), np.zeros(most, np.int64)
-        self.label, self.nearest = np.zeros(n_items, np.int64), np.zeros(n_items, np.int64)
-        self.previous, self.distances = np.zeros(n_items, np.int64), np.zeros(n_items)
-        self.block = np.zeros(BLOCK_VALUES)
+        self.label = np.zeros(n_items, np.int64)
+        self.previous, self.distances = self.top_down.order, self.top_down.values
         self._mean, self._scatter = np.zeros(self.n_dims), np.zeros(self.n_dims)
         self.n_groups = 0
 
@@ -96,7 +85,7 @@ class Compressor:
 
     def _first_centres(self, items: Items, assignment: np.ndarray, n_components: int) -> None:
         """Pick as many centres as the budget has clumps: one in each component, then where most is left unexplained."""
-        n, target = items.n_items, self.budget // self.clump_cost
+        n, target = items.n_items, min(self.budget // self.clump_cost, len(self.centres))
         mixture_clumps.heaviest_of_each(assignment, items.counts, n, n_components, self.chosen)
         seeds = self.chosen[:n_components]
         self.n_groups = 0
@@ -126,7 +115,7 @@ class Compressor:
         """Write which of the centres from `first` is the nearest to each item, counted from there."""
         centres = self.centres[first : self.n_groups]
         half = 0.5 * np.einsum("ij,ij->i", centres, centres)
-        step = max(BLOCK_VALUES // len(centres), 1)
+        step = max(len(self.block) // len(centres), 1)
         for low in range(0, items.n_items, step):
             rows = items.x[low : low + step][: items.n_items - low].astype(np.float64)
             product = self.block[: len(rows) * len(centres)].reshape(len(rows), len(centres))
@@ -202,5 +191,5 @@ class Compressor:
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        own = [self.centres, self.mass, self.costs, self.bounds, self.chosen, self.label, self.nearest]
-        return [*self.top_down.arrays(), *own, self.previous, self.distances, self.block, self._mean, self._scatter]
+        own = [self.mass, self.costs, self.bounds, self.chosen, self.label, self._mean, self._scatter]
+        return [*self.top_down.arrays(), *own]

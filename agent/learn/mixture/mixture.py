@@ -146,7 +146,7 @@ class MemoryBoundedMixture(Estimator):
         family.prior[:] = prior_parameters(self.covariance, d, self.prior_strength, self.prior_scale)
         self._items = Items(d, family.n_second, self.memory, budget // cost, family.n_codes)
         self._builder = ModelBuilder(family, self.memory, self.concentration, self.max_iterations)
-        self._compressor = Compressor(family, self.memory, budget, self.concentration, self.compression)
+        self._compressor = Compressor(self._builder, budget, self.compression)
         self._pending = np.zeros((n_epoch, d))
         self._n_pending = 0
         self._normaliser: Normaliser | None = None

@@ -10,7 +10,7 @@ import numpy as np
 from stillwatch.learn.mixture.items import Items
 
 SETTLED = 1e-3  # the largest change of a share below which a split's updates end
-BLOCK = 256  # rows of a dense pass whose log joints are held at once
+BLOCK = 192  # rows of a dense pass whose log joints are held at once
 DECODED = 16  # rounded covariances of a dense pass that are held decoded at once
 
 

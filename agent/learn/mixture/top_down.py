@@ -50,9 +50,11 @@ class TopDown:
     budget : int
         Values that clumps and singlets may take: MC <= (memory - E) d.
     concentration : float
+    parents : Moments
+        Room for one component more than the family's capacity; written.
     """
 
-    def __init__(self, family: Family, n_items: int, budget: int, concentration: float):
+    def __init__(self, family: Family, n_items: int, budget: int, concentration: float, parents: Moments):
         self.family = family
         self.budget = budget
         self.alpha = concentration
@@ -67,7 +69,7 @@ class TopDown:
         self.after = np.zeros(n_items + 1)
         self.spread = family.isotropic(SPREAD)
         self.values = np.zeros(n_items)
-        self.parents = Moments(family.capacity + 1, family.n_dims, family.n_packed)
+        self.parents = parents
         self.report = CompressReport()
 
     def compress(self, items: Items, assignment: np.ndarray, n_components: int, magnification: float) -> CompressReport:
@@ -310,4 +312,4 @@ class TopDown:
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
         own = [self.order, self.weights, self.bounds, self.after, self.spread, self.values]
-        return [*self.kept.arrays(), *self.parents.arrays(), *own]
+        return [*self.kept.arrays(), *own]

@@ -2,18 +2,15 @@
 
 import numpy as np
 import pytest
-from mixture_cases import FORMS, clumped, clusters, covariance_of, items_of, second_moments
+from mixture_cases import FORMS, builder_for, clumped, clusters, items_of, second_moments
 
 from stillwatch.learn.mixture.compress import Compressor
-from stillwatch.learn.mixture.families import clump_cost, make_family
-from stillwatch.learn.mixture.priors import prior_parameters
+from stillwatch.learn.mixture.families import clump_cost
 
 
 def compressor(items, form, budget, capacity=12):
     d = items.x.shape[1]
-    family = make_family(form, d, capacity, len(items.x))
-    family.prior[:] = prior_parameters(covariance_of(form), d, 0.01, 0.05)
-    return Compressor(family, len(items.x), budget, 1.0)
+    return Compressor(builder_for(items, form, capacity, 0.05), budget)
 
 
 def cost(items, form):
