@@ -9,7 +9,6 @@ from stillwatch.learn.mixture.families import clump_cost
 
 
 def compressor(items, form, budget, capacity=12):
-    d = items.x.shape[1]
     return Compressor(builder_for(items, form, capacity, 0.05), budget)
 
 
