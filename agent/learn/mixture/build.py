@@ -22,7 +22,7 @@ RETRY_GROWTH = 1.05  # a component whose split failed is tried again when its co
 LEAST_GAIN = 1e-3  # nats: moves that gain less are rounding, and would be undone by the next
 # A split is weighed with all other components frozen: it loses what its neighbours would gain by moving over. One that
 # loses less than this share of what the new component's parameters cost is made on trial, and judged afterwards.
-OPTIMISM = 0.25
+OPTIMISM = 1.0
 # News: a fresh point further from its component than this many deviations of the squared distance, and for one
 # component an epoch, in turn, whatever lies further out than the second number and stands for most points.
 FAR, OUT = 6.0, 2.0
