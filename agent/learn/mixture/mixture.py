@@ -18,6 +18,7 @@ from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pac
 from stillwatch.learn.mixture.priors import FARTHEST, Normaliser, prior_parameters
 from stillwatch.learn.mixture.saved import VERSION, Room, Totals, check_state, width_of
 from stillwatch.learn.mixture.top_down import CompressReport
+from stillwatch.learn.mixture.views import report_of, shared_mass
 
 # The horizon is a guess: compression never acts as if less than this many times what was seen were still to come.
 LEAST_MAGNIFICATION = 20.0
@@ -235,53 +236,19 @@ class MemoryBoundedMixture(Estimator):
         fresh = items.n_items - len(rows)
         built = builder.build(items, warm=self.warm_start, merges=self.warm_start, fresh=fresh)
         if not self.warm_start and old is not None:
-            self._match(old)
+            shared = shared_mass(old, items, builder, self._normaliser)
+            builder.identities.adopt(old.ids, self._old_born, shared)
         magnification = max(self.horizon / items.total, LEAST_MAGNIFICATION)
         squeezed = self._compressor.compress(items, builder.candidates[:, 0], builder.n_components, magnification)
         self.free_energy_ = built.free_energy - items.total * self._normaliser.log_volume
         self._predictive = StudentMixture(self.summary())
         self._report(built, squeezed)
 
-    def _match(self, old: StudentMixture) -> None:
-        """Give the components of a model built from scratch the ids of those they continue."""
-        items, builder, normaliser = self._items, self._builder, self._normaliser
-        assert normaliser is not None  # an old model implies it
-        n, k = items.n_items, builder.n_components
-        rows = items.x[:n] * normaliser.scale + normaliser.shift
-        place = np.searchsorted(np.sort(old.ids), old.predict(rows))
-        place = np.argsort(old.ids, kind="stable")[place]
-        shared = np.zeros((old.n_components, k))
-        for column in range(builder.candidates.shape[1]):
-            used = builder.candidates[:n, column] >= 0
-            np.add.at(
-                shared,
-                (place[used], builder.candidates[:n, column][used]),
-                items.counts[:n][used] * builder.shares[:n, column][used],
-            )
-        builder.identities.adopt(old.ids, self._old_born, shared)
-
     def _report(self, built: BuildReport, squeezed: CompressReport) -> None:
         events = self._builder.identities.settle_events()
-        items = self._items
         self._old_born = self.summary()["born_epoch"]
-        self.report_ = {
-            "epoch": self.epoch_,
-            "free_energy": self.free_energy_,
-            "components": self.n_components_,
-            "clumps": items.n_clumps,
-            "singlets": items.n_items - items.n_clumps,
-            "iterations": built.iterations,
-            "dense_passes": built.dense_passes,
-            "splits_tried": built.splits_tried,
-            "splits_kept": built.splits_kept,
-            "merges_tried": built.merges_tried,
-            "merges_kept": built.merges_kept,
-            "compression_splits_tried": squeezed.splits_tried,
-            "compression_splits_kept": squeezed.splits_kept,
-            "forced_merges": squeezed.forced_merges,
-            "births": [(who, parent) for kind, who, parent in events if kind == "birth"],
-            "deaths": [(who, heir) for kind, who, heir in events if kind == "death"],
-        }
+        told = {"epoch": self.epoch_, "free_energy": self.free_energy_, "components": self.n_components_}
+        self.report_ = told | report_of(self._items, built, squeezed, events)
 
     # What was learned
 

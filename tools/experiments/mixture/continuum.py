@@ -9,12 +9,13 @@ import json
 import pathlib
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from stillwatch.base import RealClock, UsageError
+from stillwatch.epochs import PATCHES
 from stillwatch.learn import MemoryBoundedMixture
 from stillwatch.pipeline import Pipeline
 from stillwatch.settings import Config, SourceConfig
@@ -24,6 +25,8 @@ from stillwatch.tools.experiments.mixture.data import DataSet
 from stillwatch.tools.shared import add_data_argument, find_data
 
 METHODS = ("stillwatch", "paper", "batch", "sklearn_bgm")
+Compression = Literal["geometry", "paper"]
+COMPRESSION: dict[str, Compression] = {"stillwatch": "geometry", "paper": "paper", "batch": "geometry"}
 ORDERS = ("shuffled", "curve")
 DIMS, MEMORIES = (2, 4, 8, 18), (1000, 4000)
 N_TRAIN, N_TEST = 30_000, 8_000
@@ -112,14 +115,14 @@ def clip_patches(path: pathlib.Path) -> tuple[np.ndarray, dict[str, Any]]:
     """Return the rows that the agent's own patch learner is given on a clip, in their order, and its settings."""
     config = Config(source=SourceConfig(uri=str(path)))
     pipeline = Pipeline(config, _Silent(), RealClock())
-    learner, taken = pipeline.learners.patches, []
+    learner, taken = pipeline.learners[PATCHES], []
     learn = learner.partial_fit
 
     def tap(rows: np.ndarray) -> MemoryBoundedMixture:
         taken.append(rows.copy())
         return learn(rows)
 
-    learner.partial_fit = tap  # type: ignore[method-assign]
+    learner.partial_fit = tap
     for frame in frames_of(config.source.uri, config):
         pipeline.step(frame)
     pipeline.finish()
@@ -142,17 +145,17 @@ def _rows(
     first = next(iter(data.values()))
     settings = {"covariance": where["covariance"], "horizon": len(first.train)} | (settings or {})
     # The batch has no order worth the name: it sees all rows at once.
-    batch = _ours(first, settings | _batch_memory(first.train), "geometry")
+    batch = _ours(first, settings | _batch_memory(first.train), COMPRESSION["batch"])
     peer = functools.cache(lambda: _sklearn(first, where["covariance"]))
     for order, part in data.items():
         for method in args.methods:
-            for memory in args.memory if method in ("stillwatch", "paper") else [None]:
+            for memory in args.memory if method in ("stillwatch", "paper") else (None,):
                 if method == "batch":
                     found = batch
                 elif method == "sklearn_bgm":
                     found = peer()
                 else:
-                    found = _ours(part, settings | {"memory": memory}, "paper" if method == "paper" else "geometry")
+                    found = _ours(part, settings | {"memory": memory}, COMPRESSION[method])
                 what = where | {"memory": memory, "order": order, "method": method}
                 yield what | {"gap": batch["log_likelihood"] - found["log_likelihood"]} | found
 
@@ -163,7 +166,7 @@ def _batch_memory(rows: np.ndarray) -> dict[str, int]:
     return {"memory": 2 * n + n_dims, "epoch_size": n, "max_iterations": 100}
 
 
-def _ours(data: DataSet, settings: dict[str, Any], compression: str) -> dict[str, Any]:
+def _ours(data: DataSet, settings: dict[str, Any], compression: Compression) -> dict[str, Any]:
     learner = MemoryBoundedMixture(compression=compression, **settings)
     _, cost = measure(lambda: learner.partial_fit(data.train).flush())
     return {

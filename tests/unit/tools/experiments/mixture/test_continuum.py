@@ -1,0 +1,59 @@
+"""mixture-continuum: binding names, a batch without a gap, one curve in two orders."""
+
+import argparse
+import json
+
+import numpy as np
+import pytest
+
+from stillwatch.base.errors import UsageError
+from stillwatch.tools.experiments.mixture import continuum
+
+BINDING = {
+    "dims", "covariance", "memory", "order", "method", "gap", "log_likelihood", "components", "clumps", "singlets",
+    "seconds",
+}  # fmt: skip
+SMALL = ("--dims", "2", "--rows", "600", "--memory", "100", "--clips", "no", "--json")
+
+
+def run(capsys, *options):
+    parser = argparse.ArgumentParser()
+    continuum.add_arguments(parser)
+    assert continuum.main(parser.parse_args([*SMALL, *options])) == 0
+    return json.loads(capsys.readouterr().out)["rows"]
+
+
+def test_rows_have_the_binding_names_for_every_covariance_order_and_method(capsys):
+    rows = run(capsys)
+    assert [(row["covariance"], row["order"], row["method"]) for row in rows] == [
+        (covariance, order, method)
+        for covariance in ("diagonal", "full")
+        for order in ("shuffled", "curve")
+        for method in continuum.METHODS
+    ]
+    assert all(set(row) >= BINDING for row in rows)
+    assert all(row["clumps"] is None for row in rows if row["method"] == "sklearn_bgm")
+
+
+def test_gaps_are_to_the_batch(capsys):
+    rows = run(capsys, "--covariance", "full", "--methods", "stillwatch", "batch")
+    batch = {row["order"]: row for row in rows if row["method"] == "batch"}
+    for row in rows:
+        assert row["gap"] == pytest.approx(batch[row["order"]]["log_likelihood"] - row["log_likelihood"])
+        assert row["memory"] == (100 if row["method"] == "stillwatch" else None)
+    assert batch["shuffled"]["singlets"] == 600
+
+
+def test_the_order_along_the_curve_has_the_same_rows_one_after_the_other():
+    shuffled, along = (continuum.curve(3, order, n_rows=500) for order in continuum.ORDERS)
+    np.testing.assert_array_equal(shuffled.test, along.test)
+    np.testing.assert_array_equal(np.sort(shuffled.train, axis=0), np.sort(along.train, axis=0))
+    steps = [np.linalg.norm(np.diff(data.train, axis=0), axis=1).mean() for data in (shuffled, along)]
+    assert steps[1] < 0.7 * steps[0]
+
+
+def test_impossible_sizes_are_refused():
+    parser = argparse.ArgumentParser()
+    continuum.add_arguments(parser)
+    with pytest.raises(UsageError, match="rows"):
+        continuum.main(parser.parse_args(["--rows", "1"]))
