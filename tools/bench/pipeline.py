@@ -179,10 +179,11 @@ def watch_stages(watch: Stopwatch, pipeline) -> None:
     for owner, method, stage in (
         (pipeline.gate, "judge", "gate"),
         (pipeline.features, "extract", "features"),
+        (pipeline.rows, "rows_of", "features"),
         (pipeline.novelty, "score", "novelty"),
         (pipeline.novelty, "settle", "novelty"),
         (pipeline.events, "update", "events"),
-        (pipeline, "_learn", "sampling"),
+        (pipeline, "_offer", "sampling"),
         (pipeline.learners, "activate", "activation"),
         (pipeline, "_publish", "publishing"),
         (pipeline.learners, "_learn", "learning (worker)"),
