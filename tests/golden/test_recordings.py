@@ -66,7 +66,16 @@ def test_everything_decided_is_there(mode):
     assert [(e.frames, e.hash, e.reason) for e in of[r.End]] == [(22, "fedcba9876543210", "source ended")]
 
 
-def test_a_checkpoint_opens_with_its_arrays():
+def test_a_checkpoint_of_another_states_meaning_is_refused_with_both_versions():
+    with pytest.raises(
+        checkpoint.VersionError, match=f"state version 1, this stillwatch reads {checkpoint.STATE_VERSION}"
+    ):
+        checkpoint.read(GOLDEN / "checkpoint-00000001.swck")
+
+
+def test_a_checkpoints_container_opens_with_its_arrays(monkeypatch):
+    for version in range(1, checkpoint.STATE_VERSION):  # the file's form is the same, whatever its arrays mean
+        monkeypatch.setitem(checkpoint.MIGRATIONS, version, lambda state, meta: (state, meta))
     state, meta = checkpoint.read(GOLDEN / "checkpoint-00000001.swck")
     assert meta == {"next_sequence": 24, "config_hash": "0" * 16}
     assert state["a.mean"].dtype == np.float32
