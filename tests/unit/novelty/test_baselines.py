@@ -80,6 +80,20 @@ def test_masked_places_neither_count_nor_learn():
     assert np.isfinite(out).all()
 
 
+def test_another_grid_of_as_many_places_makes_what_was_usual_void():
+    surprises = noise(60)
+    surprises[:, 0] += 50.0
+    baseline, _ = watched(surprises)
+    fresh, out, expected = PlaceBaseline(PLACES, DIMS), np.zeros(PLACES, np.float32), np.zeros(PLACES, np.float32)
+    baseline.take_grid(GRID[::-1])
+    fresh.take_grid(GRID[::-1])
+    for surprise in noise(5, seed=1):
+        for stage, deviations in ((baseline, out), (fresh, expected)):
+            stage.standardise(surprise, np.zeros(PLACES, np.int64), ALL, deviations)
+            stage.learn(ROWS, surprise, ALL, False)
+    assert np.array_equal(out, expected)
+
+
 def test_a_saved_place_baseline_goes_on_with_the_same_bits():
     surprises = noise(60)
     whole, expected = watched(surprises)
