@@ -4,11 +4,9 @@ Made by agent/process/app.py, called by agent/outlet/outlet.py from the sender t
 a full disk or a deaf peer is a state that they report.
 """
 
-import pathlib
+from collections.abc import Callable
 
-from stillwatch.base import Clock
 from stillwatch.outlet.command_box import MAX_WAITING_COMMANDS, CommandBox
-from stillwatch.settings import LinkConfig
 from stillwatch.transport.disk import RunFolder
 from stillwatch.transport.live import Publisher
 from stillwatch.transport.thin import VehicleLink
@@ -65,13 +63,13 @@ class LiveCarrier:
 class ThinCarrier:
     """The thin link. What is not acknowledged when a run ends waits in the outbox for the next one."""
 
-    def __init__(self, settings: LinkConfig, folder: pathlib.Path, clock: Clock):
-        self._settings, self._folder, self._clock = settings, folder, clock
+    def __init__(self, make_link: Callable[[], VehicleLink]):
+        self._make_link = make_link  # on the sender thread, which alone may use the link's socket and outbox
         self.tx_bytes = 0
         self.backlog = 0
 
     def open(self) -> None:
-        self._link = VehicleLink(self._settings, self._folder, clock=self._clock)
+        self._link = self._make_link()
 
     def carry(self, kind: str, payload: bytes, message: Message) -> None:
         self._link.publish(message)

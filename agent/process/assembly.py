@@ -3,6 +3,7 @@
 Called by agent/process/app.py. It must not start anything.
 """
 
+import functools
 import pathlib
 from collections.abc import Callable
 
@@ -13,7 +14,7 @@ from stillwatch.settings import Config, Problem
 from stillwatch.sources import Capture, NavTrack, Source, open_source
 from stillwatch.transport.disk import RunFolder, Session
 from stillwatch.transport.live import Publisher, load_server_keys
-from stillwatch.transport.thin import find_preset, parse_endpoint, read_link_key
+from stillwatch.transport.thin import ThinCodec, VehicleLink, find_preset, parse_endpoint, read_link_key
 from stillwatch.transport.wire import LinkError, SecurityError, TransportError
 
 OnState = Callable[[str, str], None]
@@ -39,13 +40,22 @@ def make_thin_carrier(config: Config, clock: Clock) -> ThinCarrier | None:
     if not link.preset:
         return None
     try:
-        find_preset(link.preset)
-        parse_endpoint(link.endpoint)
-        parse_endpoint(link.listen, "link.listen")
-        read_link_key(link.key_file)
+        make_link = functools.partial(
+            VehicleLink,
+            pathlib.Path(link.outbox_dir) / config.agent.id,
+            clock=clock,
+            budget=find_preset(link.preset).up.shared(link.share),
+            codec=ThinCodec(link.agent_number, read_link_key(link.key_file)),
+            listen=parse_endpoint(link.listen, "link.listen"),
+            peer=parse_endpoint(link.endpoint),
+            heartbeat_s=link.heartbeat_s,
+            thumbnail_px=link.thumbnail_px,
+            thumbnail_bytes=link.thumbnail_bytes,
+            outbox_bytes=link.outbox_bytes,
+        )
     except (LinkError, SecurityError) as error:
         raise ConfigError([Problem("config", "link", link.preset, str(error))]) from None
-    return ThinCarrier(link, pathlib.Path(link.outbox_dir) / config.agent.id, clock)
+    return ThinCarrier(make_link)
 
 
 def make_run_folder(config: Config, path: pathlib.Path, clock: Clock, on_state: OnState) -> RunFolder:

@@ -11,6 +11,7 @@ from stillwatch.transport.thin.linksim import LinkModel, LinkSimulator
 from stillwatch.transport.thin.outbox import Number, Outbox
 from stillwatch.transport.thin.presets import Preset
 from stillwatch.transport.thin.receiver_log import ReceiverLog
+from stillwatch.transport.thin.vehicle import VehicleLink
 from stillwatch.transport.wire.messages import Model
 
 START_WALL_NS = 1_795_824_000_000_000_000
@@ -69,6 +70,22 @@ class World:
                 total -= window.popleft()[1]
             most = max(most, total)
         return most
+
+
+def make_vehicle(folder, clock, preset: Preset, port: int, codec: ThinCodec) -> VehicleLink:
+    """Return the agent's whole end of a link whose modem driver listens on `port` of this machine."""
+    return VehicleLink(
+        folder / "outbox",
+        clock=clock,
+        budget=preset.up,
+        codec=codec,
+        listen=("127.0.0.1", 0),
+        peer=("127.0.0.1", port),
+        heartbeat_s=300.0,
+        thumbnail_px=96,
+        thumbnail_bytes=600,
+        outbox_bytes=4_000_000,
+    )
 
 
 def make_model(seed: int, n_components: int = 12, n_dims: int = 6, epoch: int = 1, drift: float = 0.0) -> Model:

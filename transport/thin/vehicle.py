@@ -7,7 +7,6 @@ never wait for the modem nor raise for what it says.
 import dataclasses
 import math
 import pathlib
-from typing import Protocol
 
 import numpy as np
 
@@ -18,8 +17,8 @@ from stillwatch.transport.thin.component import MAX_DIMS, encode_component
 from stillwatch.transport.thin.layout import STATES
 from stillwatch.transport.thin.link import ThinSender
 from stillwatch.transport.thin.outbox import Outbox
-from stillwatch.transport.thin.port import ThinPort, parse_endpoint, read_link_key
-from stillwatch.transport.thin.presets import find_preset
+from stillwatch.transport.thin.port import ThinPort
+from stillwatch.transport.thin.presets import Budget
 from stillwatch.transport.thin.records import ThinAlert, ThinHeartbeat
 from stillwatch.transport.thin.scheduler import RULES
 from stillwatch.transport.thin.thumbnails import recode_thumbnail
@@ -46,54 +45,31 @@ def alert_from_message(message: messages.Alert) -> ThinAlert:
     )
 
 
-class LinkSettings(Protocol):
-    """The agent's [link] section (agent/settings/config.py)."""
-
-    @property
-    def preset(self) -> str: ...
-
-    @property
-    def endpoint(self) -> str: ...
-
-    @property
-    def listen(self) -> str: ...
-
-    @property
-    def agent_number(self) -> int: ...
-
-    @property
-    def key_file(self) -> str: ...
-
-    @property
-    def share(self) -> float: ...
-
-    @property
-    def thumbnail_px(self) -> int: ...
-
-    @property
-    def thumbnail_bytes(self) -> int: ...
-
-    @property
-    def heartbeat_s(self) -> float: ...
-
-    @property
-    def outbox_bytes(self) -> int: ...
-
-
 class VehicleLink:
     """Outbox, sender, model mirrors and modem port behind two calls.
 
     Parameters
     ----------
-    settings : LinkSettings
     folder : path
         Where the outbox lives.
     clock : Clock
+    budget : Budget
+        What we may send.
+    codec : ThinCodec
+        Our number on the link, and the key shared with the ground.
+    listen, peer : (host, port)
+        Where the ground's frames come in, and the program that drives the modem.
+    heartbeat_s : float
+        Time between two heartbeats; above 0.
+    thumbnail_px, thumbnail_bytes : int
+        Longest side and size of an alert's thumbnail; 0 bytes: none is sent.
+    outbox_bytes : int
+        Most that waiting alerts may take on the disk.
 
     Raises
     ------
-    LinkError, SecurityError
-        A preset, endpoint or key file that cannot be used.
+    LinkError
+        The port cannot be bound.
 
     Attributes
     ----------
@@ -101,18 +77,26 @@ class VehicleLink:
         Messages that could not be said on a thin link, by kind.
     """
 
-    def __init__(self, settings: LinkSettings, folder: pathlib.Path | str, *, clock: Clock):
-        budget = find_preset(settings.preset).up.shared(settings.share)
-        codec = ThinCodec(settings.agent_number, read_link_key(settings.key_file))
-        peer = parse_endpoint(settings.endpoint)
+    def __init__(
+        self,
+        folder: pathlib.Path | str,
+        *,
+        clock: Clock,
+        budget: Budget,
+        codec: ThinCodec,
+        listen: tuple[str, int],
+        peer: tuple[str, int],
+        heartbeat_s: float,
+        thumbnail_px: int,
+        thumbnail_bytes: int,
+        outbox_bytes: int,
+    ):
         self.refused: dict[str, int] = {}
-        self._settings = settings
+        self._thumbnail_px, self._thumbnail_bytes = thumbnail_px, thumbnail_bytes
         self._clock = clock
-        self._port = ThinPort(parse_endpoint(settings.listen, "link.listen"), peer)
-        beat = dataclasses.replace(
-            RULES["heartbeat"], blackout_s=settings.heartbeat_s, ttl_s=2.0 * settings.heartbeat_s
-        )
-        self._outbox = Outbox(folder, clock=clock, max_bytes=settings.outbox_bytes)
+        self._port = ThinPort(listen, peer)
+        beat = dataclasses.replace(RULES["heartbeat"], blackout_s=heartbeat_s, ttl_s=2.0 * heartbeat_s)
+        self._outbox = Outbox(folder, clock=clock, max_bytes=outbox_bytes)
         now_ns = clock.monotonic_ns()
         self.sender = ThinSender(budget, codec, self._outbox, now_ns=now_ns, rules=RULES | {"heartbeat": beat})
         self._began_ns = now_ns
@@ -174,8 +158,8 @@ class VehicleLink:
             if len(self._severities) > _EVENTS_REMEMBERED:
                 del self._severities[next(iter(self._severities))]
         code = b""
-        if message.phase == "new" and message.thumbnail and self._settings.thumbnail_bytes:
-            code = recode_thumbnail(message.thumbnail, self._settings.thumbnail_px, self._settings.thumbnail_bytes)
+        if message.phase == "new" and message.thumbnail and self._thumbnail_bytes:
+            code = recode_thumbnail(message.thumbnail, self._thumbnail_px, self._thumbnail_bytes)
         self.sender.alert(alert, self._clock.monotonic_ns(), code)
         if message.phase == "new":
             self._tell_component(message.component)

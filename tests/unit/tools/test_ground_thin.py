@@ -10,15 +10,15 @@ import cv2
 import numpy as np
 import pytest
 from thin_processes import free_ports
-from thin_world import make_model
+from thin_world import make_model, make_vehicle
 
 from stillwatch.base.clock import RealClock
-from stillwatch.settings.config import LinkConfig
 from stillwatch.tools import ground_thin
 from stillwatch.transport.mirror.vehicle import ModelEncoder
 from stillwatch.transport.thin.codec import ThinCodec
+from stillwatch.transport.thin.port import read_link_key
+from stillwatch.transport.thin.presets import PRESETS
 from stillwatch.transport.thin.receiver_log import read_received
-from stillwatch.transport.thin.vehicle import VehicleLink
 from stillwatch.transport.wire import messages
 
 RUN = (
@@ -37,9 +37,8 @@ def test_an_alert_its_thumbnail_and_the_model_end_in_the_folder(tmp_path):
     options = ["--listen", f"udp://127.0.0.1:{port}", "--preset", "lte", "--out", str(tmp_path / "ground"), "--json"]
     command = [sys.executable, "-c", RUN, *options, "--agent-number", "3", "--key-file", str(key)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    settings = LinkConfig(preset="lte", endpoint=f"udp://127.0.0.1:{port}", agent_number=3, key_file=str(key))
     clock = RealClock()
-    vehicle = VehicleLink(settings, tmp_path / "outbox", clock=clock)
+    vehicle = make_vehicle(tmp_path, clock, PRESETS["lte"], port, ThinCodec(3, read_link_key(str(key))))
     picture = np.random.default_rng(0).integers(0, 255, (72, 96, 3), np.uint8)
     try:
         vehicle.publish(make_model(2))

@@ -5,10 +5,9 @@ import math
 import cv2
 import numpy as np
 import pytest
-from thin_world import START_WALL_NS, World, make_model
+from thin_world import START_WALL_NS, World, make_model, make_vehicle
 
 from stillwatch.base.clock import VirtualClock
-from stillwatch.settings.config import LinkConfig
 from stillwatch.transport.mirror.ground import ModelMirror
 from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.component import decode_component, encode_component
@@ -25,9 +24,8 @@ from stillwatch.transport.thin.port import ThinPort
 from stillwatch.transport.thin.presets import PRESETS
 from stillwatch.transport.thin.receiver_log import ReceiverLog
 from stillwatch.transport.thin.records import ThinAlert, ThinHeartbeat
-from stillwatch.transport.thin.vehicle import VehicleLink, alert_from_message
+from stillwatch.transport.thin.vehicle import alert_from_message
 from stillwatch.transport.wire import messages
-from stillwatch.transport.wire.errors import LinkError
 
 HEAD = {"agent": "cam1", "run": "r", "boot": "b", "epoch": 0, "sequence": 0, "t_ns": 0, "mono_ns": 0}
 SECOND = 1_000_000_000
@@ -152,9 +150,7 @@ class Ground:
 def both_ends(tmp_path):
     clock = VirtualClock(0, START_WALL_NS)
     ground = Ground(tmp_path / "received", clock, "micromodem-3", agent=9)
-    endpoint = f"udp://127.0.0.1:{ground.port.address[1]}"
-    settings = LinkConfig(preset="micromodem-3", endpoint=endpoint, agent_number=9, thumbnail_bytes=600)
-    vehicle = VehicleLink(settings, tmp_path / "outbox", clock=clock)
+    vehicle = make_vehicle(tmp_path, clock, PRESETS["micromodem-3"], ground.port.address[1], ThinCodec(9))
     yield vehicle, ground, clock
     vehicle.close()
     ground.port.close()
@@ -235,13 +231,3 @@ def test_a_heartbeat_of_an_unknown_state_goes_every_so_often(both_ends):
         vehicle.step()
         beats += [item.heartbeat.state for item in ground.step() if isinstance(item, HeartbeatArrived)]
     assert beats == ["unknown"] * 5
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [({"preset": "smoke"}, "smoke"), ({"endpoint": "x"}, "link.endpoint"), ({"listen": "y"}, "link.listen")],
-)
-def test_settings_that_cannot_be_used_are_refused(tmp_path, change, message):
-    fields = {"preset": "lte", "endpoint": "udp://127.0.0.1:9"} | change
-    with pytest.raises(LinkError, match=message):
-        VehicleLink(LinkConfig(**fields), tmp_path, clock=VirtualClock())
