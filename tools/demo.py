@@ -50,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
             teller.join(timeout=5.0)
     sent = sum(path.stat().st_size for path in (out / "ground").glob("*.swlog"))
     line.say(
-        f"\n{result.summary['frames']} frames, {result.summary['alerts']} alerts; "
+        f"\n{result.counts.frames} frames, {result.counts.alerts} alerts; "
         f"the ground station kept {sent / 1000:,.0f} kB of what it heard."
     )
     for name in ("agent", "ground"):

@@ -87,13 +87,13 @@ def default_folder() -> pathlib.Path:
 
 def tell_result(result: RunResult) -> None:
     """Say how a run ended, on stderr, and where its folder is."""
-    summary = result.summary
-    refused = ", ".join(f"{count} {reason}" for reason, count in sorted(summary["refused"].items()))
-    parts = [f"{summary['frames']} frames", f"{summary['accepted']} accepted"]
+    counts = result.counts
+    refused = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.refused.items()))
+    parts = [f"{counts.frames} frames", f"{counts.accepted} accepted"]
     if refused:
         parts.append(f"refused: {refused}")
-    if summary["dropped"]:
-        parts.append(f"{summary['dropped']} dropped")
-    parts.append(f"{summary['events']} events, {summary['alerts']} alerts")
+    if counts.dropped:
+        parts.append(f"{counts.dropped} dropped")
+    parts.append(f"{counts.events} events, {counts.alerts} alerts")
     print(f"{result.reason}: {'; '.join(parts)}", file=sys.stderr)
     print(f"run folder {result.folder}; see it with: stillwatch report {result.folder}", file=sys.stderr)

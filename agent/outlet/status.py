@@ -55,7 +55,7 @@ class StatusReporter:
 
     def __call__(self) -> m.Status:
         pipeline, capture = self._pipeline, self._capture
-        counters = capture.counters()
+        counts = pipeline.counts(capture.counters()["dropped"])
         frame = pipeline.last_frame
         age_s = capture.last_frame_age_s()
         head = self._headers.next(
@@ -70,12 +70,7 @@ class StatusReporter:
             **head,
             state=combine(capture.state, pipeline.gate_state).value,
             learning=pipeline.progress,
-            frames=pipeline.frames,
-            accepted=pipeline.accepted,
-            refused=dict(pipeline.refused),
-            dropped=counters["dropped"],
-            events=pipeline.events.n_events,
-            alerts=pipeline.alerts,
+            **counts.as_dict(),
             suppressed=dict(pipeline.events.suppressed),
             epochs={"patches": models.epoch if models else 0, "stream": frame.epoch if frame else 0},
             model_hash=pipeline.model_hash,
@@ -86,7 +81,7 @@ class StatusReporter:
             cpu_seconds=health.cpu_seconds(),
             temperature_c=health.temperature_c(),
             disk_free_bytes=health.disk_free_bytes(self._folder),
-            rate_hz=self._rate(pipeline.frames),
+            rate_hz=self._rate(counts.frames),
             frame_age_s=m.finite_or_none(age_s),
             versions=self._versions,
             source_kind=capture.info.kind,

@@ -36,6 +36,7 @@ from stillwatch.events import EventLife, EventRecord
 from stillwatch.features import FeatureExtractor, RowMaker, Rows
 from stillwatch.gate import Gate, Verdict
 from stillwatch.novelty import CameraMotion, Novelty, Score, Sizes
+from stillwatch.pipeline.counts import RunCounts
 from stillwatch.pipeline.summaries import Summaries
 from stillwatch.pipeline.thumbnail import jpeg_thumbnail
 from stillwatch.settings import Config
@@ -211,6 +212,11 @@ class Pipeline(Restorable):
             self.labels[key] = name[:MAX_LABEL_CHARS]
             while len(self.labels) > MAX_LABELS:
                 del self.labels[next(iter(self.labels))]
+
+    def counts(self, dropped: int = 0) -> RunCounts:
+        """Return what was counted so far; `dropped` is what the capture lost before us."""
+        events = self.events.n_events
+        return RunCounts(self.frames, self.accepted, dict(self.refused), dropped, events, self.alerts)
 
     @property
     def progress(self) -> float:

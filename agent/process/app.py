@@ -18,7 +18,7 @@ import threadpoolctl
 
 from stillwatch.base import Clock, Frame, RealClock, SnapshotError, SourceState, combine, scrub, versions
 from stillwatch.outlet import Carrier, CommandBox, LiveCarrier, Outlet, RunFolderCarrier, StatusReporter, health
-from stillwatch.pipeline import Pipeline, Step
+from stillwatch.pipeline import Pipeline, RunCounts, Step
 from stillwatch.process.assembly import make_capture, make_publisher, make_recorder, make_run_folder, make_thin_carrier
 from stillwatch.process.commander import Commander
 from stillwatch.process.degrade import SamplingLadder
@@ -42,13 +42,10 @@ PROGRESS_NS = 200_000_000
 class Progress:
     """What a person watching a run wants to know now. `learning` is 0 to 1, 1 once frames are scored."""
 
-    frames: int
+    counts: RunCounts
     seconds: float
     learning: float
     state: str
-    events: int
-    alerts: int
-    dropped: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,8 @@ class RunResult:
     exit_code: int
     reason: str
     folder: pathlib.Path
-    summary: dict[str, Any]
+    counts: RunCounts
+    hash: str
 
 
 @dataclass(slots=True)
@@ -201,14 +199,15 @@ class Agent:
         self.pipeline.finish()
         reason = "stopped" if stopped else str(error) if error is not None else "source ended"
         exit_code = 0 if error is None or stopped else error.exit_code
-        summary = self._summary()
+        counts, learnt = self._counts(), self.pipeline.learner_hash()
+        summary = {**counts.as_dict(), "hash": learnt}
         self._announce_end(summary, exit_code, scrub(reason))
         self._outlet.close()
         if self._recorder is not None:
-            self._recorder.end(summary, summary["hash"], reason)
+            self._recorder.end(counts, learnt, reason)
         self._folder.finish({**summary, "exit_code": exit_code, "reason": scrub(reason), **self._accounts()})
         self.pipeline.close()
-        return RunResult(exit_code, scrub(reason), self._options.out, summary)
+        return RunResult(exit_code, scrub(reason), self._options.out, counts, learnt)
 
     # -- one frame -------------------------------------------------------------------------------------------
 
@@ -281,16 +280,7 @@ class Agent:
     # -- what others ask of us -------------------------------------------------------------------------------
 
     def progress(self) -> Progress:
-        pipeline = self.pipeline
-        return Progress(
-            pipeline.frames,
-            (self._clock.monotonic_ns() - self._started_ns) / 1e9,
-            pipeline.progress,
-            self._state.value,
-            pipeline.events.n_events,
-            pipeline.alerts,
-            self._capture.counters()["dropped"],
-        )
+        return Progress(self._counts(), self._seconds(), self.pipeline.progress, self._state.value)
 
     def _journal(self, command: str, arguments: dict[str, Any]) -> None:
         if self._recorder is not None:
@@ -302,10 +292,7 @@ class Agent:
         pipeline = self.pipeline
         return {
             "state": self._state.value,
-            "frames": pipeline.frames,
-            "accepted": pipeline.accepted,
-            "events": pipeline.events.n_events,
-            "alerts": pipeline.alerts,
+            **self._counts().as_dict(),
             "learning": pipeline.progress,
             "model_hash": pipeline.model_hash,
         }
@@ -387,17 +374,11 @@ class Agent:
         except (OSError, SnapshotError) as error:
             logger.warning("checkpoint not saved: %s", error)
 
-    def _summary(self) -> dict[str, Any]:
-        pipeline = self.pipeline
-        return {
-            "frames": pipeline.frames,
-            "accepted": pipeline.accepted,
-            "refused": dict(pipeline.refused),
-            "dropped": self._capture.counters()["dropped"],
-            "events": pipeline.events.n_events,
-            "alerts": pipeline.alerts,
-            "hash": pipeline.learner_hash(),
-        }
+    def _counts(self) -> RunCounts:
+        return self.pipeline.counts(self._capture.counters()["dropped"])
+
+    def _seconds(self) -> float:
+        return (self._clock.monotonic_ns() - self._started_ns) / 1e9
 
     def _announce_end(self, summary: dict[str, Any], exit_code: int, reason: str) -> None:
         if self._state is not SourceState.ENDED:
@@ -409,7 +390,7 @@ class Agent:
     def _accounts(self) -> dict[str, Any]:
         """What only summary.json has room for."""
         return {
-            "seconds": (self._clock.monotonic_ns() - self._started_ns) / 1e9,
+            "seconds": self._seconds(),
             "source": self._capture.counters(),
             "suppressed": dict(self.pipeline.events.suppressed),
             "encoder_hash": self.pipeline.features.encoder_hash,

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 
 from stillwatch.base import Clock, Frame, Nav, cpu_features, versions
+from stillwatch.pipeline import RunCounts
 from stillwatch.restart import checkpoint
 from stillwatch.settings import Config
 from stillwatch.sources import Source
@@ -341,16 +342,17 @@ class Recorder:
     def close(self) -> None:
         """Carrier: left to `end`, which still has the summary to write."""
 
-    def end(self, summary: dict[str, Any], state_hash: str, reason: str = "") -> None:
-        """Write the session's end and close the log."""
+    def end(self, counts: RunCounts | None, state_hash: str, reason: str = "") -> None:
+        """Write the session's end and close the log; no counts: frames were written that nobody judged."""
+        known = counts or RunCounts(frames=self._frames)
         self._append(
             r.End(
-                frames=int(summary.get("frames", self._frames)),
-                accepted=int(summary.get("accepted", 0)),
+                frames=known.frames,
+                accepted=known.accepted,
                 hash=state_hash,
                 reason=reason,
-                dropped=int(summary.get("dropped", 0)),
-                summary=summary,
+                dropped=known.dropped,
+                summary={**known.as_dict(), "hash": state_hash} if counts else {},
             )
         )
         with self._lock:

@@ -87,5 +87,5 @@ def record(uri, folder, config, dropped=()):
     """Record a source to its end without a pipeline; return the stamps of the frames that a pipeline would see."""
     recorder = Recorder(folder, config, RealClock(), Session(agent="cam1", run="test"))
     taken = frames_of(uri, config, recorder, dropped)
-    recorder.end({}, "")
+    recorder.end(None, "")
     return taken

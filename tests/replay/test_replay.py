@@ -65,10 +65,10 @@ def _run(config, out, record=None, **options):
 
 @pytest.fixture(scope="module")
 def recorded(small, tmp_path_factory):
-    """One run with its recording: (recording, summary)."""
+    """One run with its recording: (recording, how it ended)."""
     folder = tmp_path_factory.mktemp("recorded")
     result = _run(small, folder / "run", folder / "rec")
-    return folder / "rec", result.summary
+    return folder / "rec", result
 
 
 def _replay(path, **options):
@@ -79,10 +79,10 @@ def _replay(path, **options):
 
 
 def test_a_replay_learns_the_same_bits_and_decides_the_same(recorded):
-    path, summary = recorded
+    path, run = recorded
     result = _replay(path)
-    assert result.frames == summary["frames"] == FRAMES
-    assert result.hash == result.recorded_hash == summary["hash"]
+    assert result.frames == run.counts.frames == FRAMES
+    assert result.hash == result.recorded_hash == run.hash
     assert result.equal is True
     assert result.ended
     assert result.activations >= 2
@@ -92,19 +92,19 @@ def test_a_replay_learns_the_same_bits_and_decides_the_same(recorded):
 @pytest.mark.parametrize("mode", ["jpeg", "lossless"])
 def test_every_way_of_keeping_frames_replays_equal(small, tmp_path, mode):
     storage = msgspec.structs.replace(small.storage, record_frames=mode)
-    summary = _run(msgspec.structs.replace(small, storage=storage), tmp_path / "rec", tmp_path / "rec").summary
+    run = _run(msgspec.structs.replace(small, storage=storage), tmp_path / "rec", tmp_path / "rec")
     result = _replay(tmp_path / "rec")
-    assert (result.hash, result.equal, result.decision_differences) == (summary["hash"], True, 0)
+    assert (result.hash, result.equal, result.decision_differences) == (run.hash, True, 0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("speed", ["max", "10", "1000"])
 def test_the_speed_of_a_replay_changes_nothing(recorded, capsys, speed):
-    path, summary = recorded
+    path, run = recorded
     assert main(["replay", str(path), "--speed", speed, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert {"hash", "recorded_hash", "equal", "frames", "speed"} <= report.keys()
-    assert (report["hash"], report["recorded_hash"], report["equal"]) == (summary["hash"], summary["hash"], True)
+    assert (report["hash"], report["recorded_hash"], report["equal"]) == (run.hash, run.hash, True)
     assert report["frames"] == FRAMES
     if speed == "10":
         assert report["speed"] <= 10.5
@@ -113,7 +113,7 @@ def test_the_speed_of_a_replay_changes_nothing(recorded, capsys, speed):
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", ["2", "4"])
 def test_the_number_of_threads_that_libraries_may_use_changes_nothing(recorded, threads):
-    path, summary = recorded
+    path, run = recorded
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     done = subprocess.run(
         [sys.executable, "-m", "stillwatch.tools.cli", "replay", str(path), "--json"],
@@ -123,7 +123,7 @@ def test_the_number_of_threads_that_libraries_may_use_changes_nothing(recorded, 
         timeout=120,
         env={**os.environ, **dict.fromkeys(names, threads)},
     )
-    assert json.loads(done.stdout)["hash"] == summary["hash"]
+    assert json.loads(done.stdout)["hash"] == run.hash
 
 
 def test_frames_dropped_live_are_dropped_in_the_replay(small, tmp_path, monkeypatch):
@@ -135,12 +135,12 @@ def test_frames_dropped_live_are_dropped_in_the_replay(small, tmp_path, monkeypa
         return real(self, timeout_s) if frame is not None and frame.sequence in dropped else frame
 
     monkeypatch.setattr(Capture, "next", lossy)
-    summary = _run(small, tmp_path / "rec", tmp_path / "rec").summary
+    run = _run(small, tmp_path / "rec", tmp_path / "rec")
     monkeypatch.undo()
     taken = [b.sequence for _, b in read_recording(tmp_path / "rec") if isinstance(b, r.FrameRecord)]
     assert len(taken) < FRAMES
     result = _replay(tmp_path / "rec")
-    assert (result.frames, result.hash, result.equal) == (len(taken), summary["hash"], True)
+    assert (result.frames, result.hash, result.equal) == (len(taken), run.hash, True)
 
 
 def test_the_journal_is_obeyed_at_the_same_frames(small, recorded, tmp_path):
@@ -156,19 +156,19 @@ def test_the_journal_is_obeyed_at_the_same_frames(small, recorded, tmp_path):
     agent = Impatient(small, RunOptions(out=tmp_path / "rec", record=tmp_path / "rec"), RealClock())
     agent.start()
     agent.loop()
-    summary = agent.finish().summary
+    run = agent.finish()
     entries = [b for _, b in read_recording(tmp_path / "rec") if isinstance(b, Journal)]
     assert [(e.command, e.before_sequence) for e in entries] == [("set_share", 30)]
     result = _replay(tmp_path / "rec")
-    assert (result.hash, result.equal) == (summary["hash"], True)
-    assert result.hash != recorded[1]["hash"]
+    assert (result.hash, result.equal) == (run.hash, True)
+    assert result.hash != recorded[1].hash
 
 
 def test_another_config_has_nothing_to_compare_with(recorded, small):
     learning = msgspec.structs.replace(small.learning, patch_share=0.02)
     result = _replay(recorded[0], config=msgspec.structs.replace(small, learning=learning))
     assert result.equal is None
-    assert result.hash != recorded[1]["hash"]
+    assert result.hash != recorded[1].hash
 
 
 def test_what_would_have_happened_is_told_as_a_difference(recorded, tmp_path, capsys):
@@ -201,7 +201,7 @@ def test_a_stepped_wall_clock_changes_no_bit_and_deletes_nothing(small, recorded
     storage = msgspec.structs.replace(small.storage, max_age_days=1.0, max_file_bytes=100_000)
     config = msgspec.structs.replace(small, storage=storage)
     options = RunOptions(out=tmp_path / "run", record=tmp_path / "rec")
-    assert run_agent(config, options, _SteppedClock()).summary["hash"] == recorded[1]["hash"]
+    assert run_agent(config, options, _SteppedClock()).hash == recorded[1].hash
     sequences = [record.sequence for record in read_records(tmp_path / "rec")]
     assert sequences == list(range(len(sequences)))
     assert len(log_files(tmp_path / "rec")) > 1
@@ -286,29 +286,29 @@ def test_a_run_stopped_and_started_again_ends_where_an_unbroken_one_does(small, 
     options = RunOptions(out=tmp_path / "rec", record=tmp_path / "rec")
 
     def stop_at_forty(progress):
-        if progress.frames >= 40:
+        if progress.counts.frames >= 40:
             options.stop.set()
 
     options.on_progress = stop_at_forty
-    first = run_agent(small, options).summary
-    assert 0 < first["frames"] < FRAMES
-    second = _run(small, tmp_path / "rec", tmp_path / "rec").summary
-    assert second["frames"] == FRAMES
-    assert second["hash"] == whole["hash"]
+    first = run_agent(small, options)
+    assert 0 < first.counts.frames < FRAMES
+    second = _run(small, tmp_path / "rec", tmp_path / "rec")
+    assert second.counts.frames == FRAMES
+    assert second.hash == whole.hash
     result = _replay(tmp_path / "rec")
-    assert (result.hash, result.equal) == (whole["hash"], True)
+    assert (result.hash, result.equal) == (whole.hash, True)
     assert result.notes == []
 
 
 def test_replay_from_a_frame_begins_at_the_nearest_checkpoint(small, tmp_path):
     options = RunOptions(out=tmp_path / "rec", record=tmp_path / "rec")
-    options.on_progress = lambda progress: options.stop.set() if progress.frames >= 40 else None
-    stopped = run_agent(small, options).summary["frames"]
-    whole = _run(small, tmp_path / "rec", tmp_path / "rec").summary
+    options.on_progress = lambda progress: options.stop.set() if progress.counts.frames >= 40 else None
+    stopped = run_agent(small, options).counts.frames
+    whole = _run(small, tmp_path / "rec", tmp_path / "rec")
     replay = Replay(tmp_path / "rec", Nowhere(), first=stopped + 5)
     steps = [step.frame.sequence for step in replay.steps()]
     assert steps == list(range(stopped, FRAMES))
-    assert replay.result.hash == whole["hash"]
+    assert replay.result.hash == whole.hash
     assert replay.result.equal is True
 
 
@@ -316,15 +316,15 @@ def test_a_recording_whose_beginning_was_deleted_is_replayed_from_a_checkpoint(s
     storage = msgspec.structs.replace(small.storage, max_file_bytes=100_000)
     config = msgspec.structs.replace(small, storage=storage)
     options = RunOptions(out=tmp_path / "run", record=tmp_path / "rec")
-    options.on_progress = lambda progress: options.stop.set() if progress.frames >= 50 else None
+    options.on_progress = lambda progress: options.stop.set() if progress.counts.frames >= 50 else None
     run_agent(config, options)
-    whole = _run(config, tmp_path / "run", tmp_path / "rec").summary
+    whole = _run(config, tmp_path / "run", tmp_path / "rec")
     files = log_files(tmp_path / "rec")
     assert len(files) >= 3
     files[0][1].unlink()
     result = _replay(tmp_path / "rec")
     assert 0 < result.frames < FRAMES
-    assert (result.hash, result.equal) == (whole["hash"], True)
+    assert (result.hash, result.equal) == (whole.hash, True)
     assert "were deleted: begun at" in result.notes[0]
     for path in checkpoint.files(tmp_path / "rec" / "checkpoints"):
         path.unlink()
@@ -335,7 +335,7 @@ def test_a_recording_whose_beginning_was_deleted_is_replayed_from_a_checkpoint(s
 def test_damage_in_the_middle_is_told_and_the_rest_is_replayed(recorded, tmp_path):
     import shutil
 
-    path, summary = recorded
+    path, run = recorded
     shutil.copytree(path, tmp_path / "rec")
     frame = next(rec for rec, b in read_recording(path) if isinstance(b, r.FrameRecord) and b.sequence == 45)
     log = log_files(tmp_path / "rec")[0][1]
@@ -352,7 +352,7 @@ def test_an_unknown_journal_command_is_a_note_not_an_end(recorded, tmp_path):
     """A recording of a later version may hold commands that this one does not know."""
     import shutil
 
-    path, summary = recorded
+    path, run = recorded
     (tmp_path / "rec").mkdir()
     shutil.copytree(path / "checkpoints", tmp_path / "rec" / "checkpoints")
     writer = RecordWriter(tmp_path / "rec", "recording", clock=VirtualClock())
@@ -364,4 +364,4 @@ def test_an_unknown_journal_command_is_a_note_not_an_end(recorded, tmp_path):
     writer.close()
     result = _replay(tmp_path / "rec")
     assert any("dance" in note for note in result.notes)
-    assert result.hash == summary["hash"]
+    assert result.hash == run.hash

@@ -89,7 +89,7 @@ def write_recording(
         recorder.image(count, when - first, when, data, _format_of(data), colour)
         count += 1
     if recorder is not None:
-        recorder.end({}, "", "imported")
+        recorder.end(None, "", "imported")
     return count, skipped
 
 

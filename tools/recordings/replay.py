@@ -141,18 +141,7 @@ class _FolderSink:
     def finish(self, replay: Replay) -> None:
         if self._folder is None:
             return
-        pipeline = replay.pipeline
-        self._folder.finish(
-            {
-                "frames": pipeline.frames,
-                "accepted": pipeline.accepted,
-                "refused": dict(pipeline.refused),
-                "dropped": 0,
-                "events": pipeline.events.n_events,
-                "alerts": pipeline.alerts,
-                "hash": replay.result.hash,
-            }
-        )
+        self._folder.finish({**replay.pipeline.counts().as_dict(), "hash": replay.result.hash})
 
 
 def _play(

@@ -20,12 +20,13 @@ class ProgressLine:
 
     def update(self, progress: Progress) -> None:
         """Show the present state."""
-        rate = progress.frames / progress.seconds if progress.seconds > 0 else 0.0
-        parts = [progress.state, f"{progress.frames} frames", f"{rate:.0f}/s"]
+        counts = progress.counts
+        rate = counts.frames / progress.seconds if progress.seconds > 0 else 0.0
+        parts = [progress.state, f"{counts.frames} frames", f"{rate:.0f}/s"]
         parts.append("watching" if progress.learning >= 1.0 else f"learning {100 * progress.learning:.0f} %")
-        parts.append(f"{progress.events} events, {progress.alerts} alerts")
-        if progress.dropped:
-            parts.append(f"{progress.dropped} dropped")
+        parts.append(f"{counts.events} events, {counts.alerts} alerts")
+        if counts.dropped:
+            parts.append(f"{counts.dropped} dropped")
         self.show("  ".join(parts))
 
     def show(self, text: str) -> None:

@@ -20,6 +20,7 @@ def main():
 
     from stillwatch.base.clock import RealClock
     from stillwatch.base.environment import versions
+    from stillwatch.pipeline import RunCounts
     from stillwatch.restart import checkpoint
     from stillwatch.restart.recorder import Recorder
     from stillwatch.transport.disk.recording import Session
@@ -36,7 +37,7 @@ def main():
         session = Session(agent="cam1", run="golden", config_text='[agent]\nid = "cam1"\n', config_hash="0" * 16)
         recorder = Recorder(HERE / mode, config, RealClock(), session)
         expected[mode] = [list(item) for item in _record(video, config, recorder)]
-        recorder.end({"frames": 22, "accepted": 21}, "fedcba9876543210", "source ended")
+        recorder.end(RunCounts(frames=22, accepted=21), "fedcba9876543210", "source ended")
         video.unlink()
     state = {
         "a.mean": np.arange(6, dtype=np.float32).reshape(2, 3) / 3,

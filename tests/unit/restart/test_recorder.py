@@ -146,7 +146,7 @@ def test_frames_are_stored_as_pixels_while_packets_cannot_be_written(tmp_path, m
 
     monkeypatch.setattr(os, "writev", writev)
     taken = frames_of(str(video), config, recorder)
-    recorder.end({}, "")
+    recorder.end(None, "")
     frames, _ = _replayed(tmp_path / "r", config)
     assert set(frames) < set(taken)
     assert len(frames) > 60
@@ -177,7 +177,7 @@ def test_position_and_flags_come_back(tmp_path):
         Nav(latitude=1.5, depth_m=20.0),
     )
     recorder.frame(frame)
-    recorder.end({}, "")
+    recorder.end(None, "")
     source = RecordingSource(str(tmp_path), SourceConfig())
     source.open()
     raw = source.read()
@@ -189,7 +189,7 @@ def test_position_and_flags_come_back(tmp_path):
 
 def test_a_session_names_what_the_same_bits_depend_on(tmp_path):
     recorder = Recorder(tmp_path, storage_config(), RealClock(), Session(agent="cam1", config_hash="h"))
-    recorder.end({}, "")
+    recorder.end(None, "")
     session = r.first_session(tmp_path)
     assert session.versions == versions()
     assert {"stillwatch", "numpy", "numba", "av", "opencv-python-headless"} <= session.versions.keys()
