@@ -51,6 +51,8 @@ class Tracker:
         self.lost: dict[str, int] = {}
         self._next: dict[str, int] = {}
         self._first: dict[str, int] = {}
+        self._unheard: set[str] = set()  # kinds whose next sequence only a snapshot has told
+        self._brought: dict[str, OrderedDict[int, None]] = {}  # sequences that snapshots brought
         self._missing: dict[str, OrderedDict[int, None]] = {}
         self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()
 
@@ -59,7 +61,7 @@ class Tracker:
         if epoch <= self.epoch:
             return False
         self.epoch = epoch
-        for known in (self._next, self._first, self._missing, self._latest):
+        for known in (self._next, self._first, self._unheard, self._brought, self._missing, self._latest):
             known.clear()
         return True
 
@@ -68,15 +70,17 @@ class Tracker:
         kind = kind_of(message)
         if message.epoch < self.epoch:
             return Verdict(False, [], False)
+        if kind in self._unheard:
+            self._hear_first(kind, message.sequence)
         expected = self._next.get(kind)
-        gaps = []
+        gaps: list[Gap] = []
         if expected is not None and message.sequence < expected:
             if not self._heal(kind, message.sequence):
                 return Verdict(False, [], False)
         else:
             self._first.setdefault(kind, message.sequence)
             if expected is not None and message.sequence > expected:
-                gaps.append(self._miss(kind, expected, message.sequence - 1))
+                gaps += self._miss(kind, expected, message.sequence - 1)
             self._next[kind] = message.sequence + 1
         if isinstance(message, Status):
             for other, following in message.sequences.items():
@@ -88,19 +92,25 @@ class Tracker:
         """Return whether to deliver a last value of a snapshot page."""
         if message.epoch < self.epoch:
             return False
-        self._heal(kind_of(message), message.sequence)
+        kind = kind_of(message)
+        if not self._heal(kind, message.sequence):
+            brought = self._brought.setdefault(kind, OrderedDict())
+            brought[message.sequence] = None
+            if len(brought) > _MISSING_KEPT:
+                brought.popitem(last=False)
         return self._is_newest(message)
 
     def baseline(self, sequences: dict[str, int]) -> list[Gap]:
         """Take the publisher's last sequences, as of a snapshot, as what was before we came; return the gaps."""
-        gaps = []
+        gaps: list[Gap] = []
         for kind in TOPICS:
             last = sequences.get(kind, -1)
             first = self._first.get(kind)
             if first is None and kind not in self._next:
                 self._next[kind] = last + 1
+                self._unheard.add(kind)
             elif first is not None and first > last + 1:
-                gaps.append(self._miss(kind, last + 1, first - 1))
+                gaps += self._miss(kind, last + 1, first - 1)
             self._first[kind] = min(last + 1, self._first.get(kind, last + 1))
         return gaps
 
@@ -110,9 +120,26 @@ class Tracker:
         if kind not in TOPICS or expected is None or following <= expected or kind == "status":
             return []
         self._next[kind] = following
-        return [self._miss(kind, expected, following - 1)]
+        return self._miss(kind, expected, following - 1)
 
-    def _miss(self, kind: str, first: int, last: int) -> Gap:
+    def _hear_first(self, kind: str, sequence: int) -> None:
+        """Take what the snapshot overtook on its way, and what follows it, as sent since we came.
+
+        Both come on connections of their own. Only of kinds without last values: the others' old ones are sent again
+        for every joiner, and the snapshot holds them.
+        """
+        self._unheard.discard(kind)
+        if sequence < self._next[kind] and not TOPICS[kind].last_value:
+            self._next[kind] = self._first[kind] = sequence
+
+    def _miss(self, kind: str, first: int, last: int) -> list[Gap]:
+        """Note sequences `first` to `last` as missing, but for those that a snapshot brought already."""
+        brought = sorted(sequence for sequence in self._brought.get(kind, ()) if first <= sequence <= last)
+        ends = [*brought, last + 1]
+        starts = [first, *(sequence + 1 for sequence in brought)]
+        return [self._lose(kind, start, end - 1) for start, end in zip(starts, ends, strict=True) if start < end]
+
+    def _lose(self, kind: str, first: int, last: int) -> Gap:
         self.lost[kind] = self.lost.get(kind, 0) + last - first + 1
         missing = self._missing.setdefault(kind, OrderedDict())
         for sequence in range(max(first, last - _MISSING_KEPT + 1), last + 1):

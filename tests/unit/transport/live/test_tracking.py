@@ -69,6 +69,31 @@ def test_kind_never_sent_at_the_snapshot_is_expected_from_zero(tracker):
     assert gaps_of(tracker, alert(2, 1)) == [Gap("alert", 0, 1)]
 
 
+def test_what_the_snapshot_overtook_on_its_way_is_delivered_with_what_follows_it(tracker):
+    """Snapshot and stream come on two connections: the page may say 49 while 45 is still on the way."""
+    tracker.baseline({"score": 49})
+    verdicts = [tracker.live(score(n)) for n in (45, 46, 48)]
+    assert [verdict.deliver for verdict in verdicts] == [True, True, True]
+    assert all(verdict.is_fresh for verdict in verdicts)
+    assert [verdict.gaps for verdict in verdicts] == [[], [], [Gap("score", 47, 47)]]
+    assert not tracker.live(score(46)).deliver
+
+
+def test_last_value_sent_again_for_another_joiner_is_not_taken_for_one_on_the_way(tracker):
+    tracker.baseline({"gate": 9})
+    tracker.snapshot(m.GateChange(**header(9), state="live", previous="frozen"))
+    again = tracker.live(m.GateChange(**header(9), state="live", previous="frozen"))
+    assert (again.deliver, again.is_fresh) == (False, False)
+
+
+def test_what_the_snapshot_brought_is_no_gap_when_the_heartbeat_counts_it(tracker):
+    tracker.baseline({})
+    tracker.snapshot(alert(1, 7))
+    status = m.Status(**header(0), state="live", sequences={"alert": 4})
+    assert tracker.live(status).gaps == [Gap("alert", 0, 0), Gap("alert", 2, 3)]
+    assert tracker.lost == {"alert": 3}
+
+
 def test_heartbeat_reveals_lost_last_messages(tracker):
     gaps_of(tracker, alert(0, 1))
     status = m.Status(**header(0), state="live", sequences={"alert": 3, "status": 1, "gossip": 7})
