@@ -1,11 +1,18 @@
-"""What every test gets: fixed seeds, no secrets. What transport tests ask for: sockets that cannot leak."""
+"""What every test gets: fixed seeds, no secrets, property tests without deadlines.
+
+What transport tests ask for: sockets that cannot leak."""
 
 import random
 
+import hypothesis
 import pytest
 import zmq
 
 from stillwatch.base import secrets
+
+# No deadline: on a machine with other work a first example that compiles or waits takes as long as it takes.
+hypothesis.settings.register_profile("stillwatch", deadline=None)
+hypothesis.settings.load_profile("stillwatch")
 
 
 @pytest.fixture(autouse=True)

@@ -67,7 +67,7 @@ def test_broken_images_come_to_a_clear_outcome(tmp_path, suffix):
         outcome_of(path)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.one_of(st.text(max_size=60), st.builds(
     lambda scheme, rest: scheme + rest,
     st.sampled_from(["rtsp://", "rtsp:", "http://", "v4l2:", "synthetic:", "file://", "folder:", "recording:", "rtsp://u:"]),
@@ -78,7 +78,7 @@ def test_any_uri_is_a_source_or_one_clear_error(uri):
         assert open_source(uri, SourceConfig(), RealClock()).info.uri
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(16, 90),
     st.integers(16, 90),

@@ -35,7 +35,7 @@ def test_a_header_cut_anywhere_gives_none_or_the_size(suffix):
         assert header is None or (header.width, header.height) in ((53, 37), (0, 0))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.binary(max_size=64),
     st.sampled_from(

@@ -63,7 +63,7 @@ def test_a_leap_of_years_is_not_believed():
     assert [t / MS for t, _, _ in results] == [0, 40, 80, 120]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.one_of(st.none(), st.integers(-(2**62), 2**62), st.integers(0, 10 * S)), max_size=40))
 def test_stream_time_always_increases(stamps):
     times = [t_ns for t_ns, _, _ in repaired(stamps)]

@@ -121,7 +121,7 @@ def test_it_is_as_good_as_webp_and_far_better_than_jpeg_at_1000_bytes():
     assert np.mean(ours) > np.mean(jpeg) + 3.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.binary(min_size=0, max_size=120))
 def test_random_bytes_are_a_picture_or_a_decode_error(data):
     try:
