@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     MIRROR: {WIRE},
     DISK: {CLOCK, WIRE},
     THIN: {CLOCK, WIRE, MIRROR, DISK},
-    "settings": {"base", "configs"},
+    "settings": {"base"},
     "worlds": {"base"},
     "sources": {"base", "settings", "worlds", WIRE, DISK},
     "gate": {"base", "settings"},
@@ -40,8 +40,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "events": {"base", "settings", "gate", "novelty", "epochs", WIRE},
     "pipeline": {"base", "settings", "gate", "features", "learn", "epochs", "novelty", "events", WIRE},
     "restart": {"base", "settings", "sources", "pipeline", WIRE, DISK},
-    "outlet": {"base", "settings", "sources", "pipeline"} | TRANSPORT,
-    "process": {"base", "settings", "sources", "epochs", "pipeline", "restart", "outlet"} | TRANSPORT,
+    "outlet": {"base", "settings", "sources", "pipeline", WIRE, LIVE, DISK, THIN},
+    "process": {"base", "settings", "sources", "pipeline", "restart", "outlet", WIRE, LIVE, DISK, THIN},
 }
 AGENT = {wing for wing in MAY_IMPORT if not wing.startswith("transport.")}
 TOOLS_MAY_IMPORT: dict[str, set[str]] = {
@@ -99,6 +99,8 @@ MAX_FOLDER_FILES = 15
 SOURCES = sorted(path for top in TOP for path in (ROOT / top).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
+# The packages stillwatch and stillwatch.transport hold wings and are none.
+DOORS = [p for p in SOURCES if p.name == "__init__.py" and p.parent not in (ROOT / "agent", ROOT / "transport")]
 
 
 def name_of(path: pathlib.Path) -> str:
@@ -184,15 +186,31 @@ def test_nobody_imports_past_a_door():
 
 def test_a_door_says_what_it_owns_and_what_it_lets_out():
     breaches = []
-    for path in SOURCES:
-        if path.name != "__init__.py" or path.parent.parent == ROOT:
-            continue
-        text = ast.get_docstring(TREES[path]) or ""
-        missing = [
-            word for word in ("In: ", "Out: ", "Imports: ") if word not in text.replace("In, out: ", "In: Out: ")
-        ]
+    for path in DOORS:
+        text = (ast.get_docstring(TREES[path]) or "").replace("In, out: ", "In: Out: ")
+        missing = [word for word in ("Owns: ", "In: ", "Out: ", "Imports: ") if word not in text]
         if missing:
             breaches.append(f"{name_of(path)}: docstring without {missing}")
+    assert_none(breaches)
+
+
+def imports_said(path: pathlib.Path) -> set[str]:
+    """Return the wings that a door's docstring names after "Imports:", in its last paragraph."""
+    said = (ast.get_docstring(TREES[path]) or "").partition("Imports: ")[2]
+    whole = {"nothing of ours": set(), "the agent": AGENT, "transport": TRANSPORT}
+    names = " ".join(said.split()).removesuffix(".").split(", ")
+    return set().union(*(whole.get(name, {name}) for name in names))
+
+
+def test_a_door_names_the_imports_of_the_table():
+    """A folder inside a wing names no more than its wing may import, and the wing itself."""
+    breaches = []
+    for path in DOORS:
+        wing, said = wing_of(module_of(path)), imports_said(path)
+        is_wings_own = module_of(path) == wing
+        wrong = said ^ MAY_IMPORT[wing] if is_wings_own else said - MAY_IMPORT[wing] - {wing}
+        if wrong:
+            breaches.append(f"{name_of(path)}: its imports and the table's differ in {sorted(wrong)}")
     assert_none(breaches)
 
 

@@ -1,7 +1,7 @@
-"""What every room stands on: errors, clocks, frames, saved state, secrets, versions.
+"""What every wing stands on: errors, clocks, frames, kinds of camera, saved state, secrets, versions.
 
-Owns: the error tree, the one clock, the frame, the kinds of camera, the form of saved state and
-its hash. In, out: values.
+Owns: the error tree, the one clock, the frame, the two camera rules, the form of saved state and its hash.
+In, out: values.
 Imports: nothing of ours.
 """
 

@@ -1,6 +1,7 @@
 """The life of an alert: what begins, goes on, ends, returns and vanishes, within a budget.
 
-In: `Score`, `Verdict`. Out: `EventRecord`s.
+Owns: the open event, the budget, the categories that were seen before.
+In: `Score`, `Verdict`, active models. Out: `EventRecord`s.
 Imports: base, settings, gate, novelty, epochs, transport.wire.
 """
 

@@ -1,5 +1,6 @@
 """Dense patch descriptors and one descriptor a frame, reduced by frozen projections.
 
+Owns: SIFT and HOG plans, encoders and their files, masks, the rows that are scored and learnt.
 In: `Frame`, `CameraRule`. Out: `Features` and the `Rows` made of them, in buffers of their own.
 Imports: base, settings, kernels.
 """

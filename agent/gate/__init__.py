@@ -1,6 +1,7 @@
 """Whether a frame may teach the model: damaged, dark, frozen, obstructed, suddenly changed ones may not.
 
-In: `Frame`. Out: `Verdict`.
+Owns: the reasons for which a frame is refused, lasting faults, changes of the whole picture.
+In: `Frame`, `CameraRule`. Out: `Verdict`.
 Imports: base, settings.
 """
 

@@ -1,6 +1,7 @@
 """The learners, usable without a camera: the memory-bounded mixture, exemplars, active sets.
 
 They keep scikit-learn's conventions (settings, `fit`, `partial_fit`, `clone`, pickles, pipelines) and do not need it.
+Owns: what is learnt, in fixed memory, and its saved form; mixture/ makes the clumps.
 In: rows. Out: models, exemplars, states.
 Imports: base, kernels.
 """

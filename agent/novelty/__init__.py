@@ -1,5 +1,6 @@
 """How surprising a frame is under the active models, how rare that is here, and whether the camera moves.
 
+Owns: the novelty rules (registry.py), what is usual here, the calibration to one frame in N.
 In: grey pictures, rows, active models. Out: `CameraRule`, `Score`.
 Imports: base, settings, features, learn, epochs.
 """

@@ -1,7 +1,8 @@
 """Everything that leaves: one sender thread, its carriers, status and health.
 
+Owns: the queues, one a topic, and the carriers behind them; commands on their way in.
 In: messages. Out: run folder, sockets, modem port.
-Imports: base, settings, sources, pipeline, transport.
+Imports: base, settings, sources, pipeline, transport.disk, transport.live, transport.thin, transport.wire.
 """
 
 from stillwatch.outlet.carriers import LiveCarrier, RunFolderCarrier, ThinCarrier

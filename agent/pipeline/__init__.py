@@ -1,7 +1,8 @@
 """One frame through every stage, in the order of the data flow, and the messages that it leads to.
 
+Owns: the stages and their order, one saved state of them all, the journal of changes.
 In: `Frame`, commands. Out: `Step`, messages, `RunCounts`.
-Imports: every stage, transport.wire.
+Imports: base, settings, gate, features, learn, epochs, novelty, events, transport.wire.
 """
 
 from stillwatch.pipeline.counts import RunCounts

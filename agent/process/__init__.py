@@ -1,7 +1,9 @@
-"""The process: puts the rooms together, runs them, obeys commands, saves and ends.
+"""The process: puts the wings together, runs them, obeys commands, saves and ends.
 
+Owns: the loop, the exit code, what is given up on a slow board, the memory plan.
 In: a config. Out: an exit code.
-Imports: everything of the agent and of transport.
+Imports: base, settings, sources, pipeline, restart, outlet, transport.disk, transport.live, transport.thin,
+transport.wire.
 """
 
 from stillwatch.process.app import Progress, RunOptions, RunResult, run_agent

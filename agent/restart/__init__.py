@@ -1,5 +1,6 @@
 """Checkpoints, recordings, going on after a stop, and replaying to the same bits.
 
+Owns: the checkpoint's file, the version of the state's meaning, the recorder, the comparison of a replay.
 In: a pipeline's state, frames. Out: files, and pipelines that go on.
 Imports: base, settings, sources, pipeline, transport.disk, transport.wire.
 """

@@ -1,6 +1,7 @@
 """Every setting of an agent, read from TOML with every fault listed at once.
 
-In: a config file and overrides. Out: `Config`.
+Owns: the sections with their ranges and defaults, the reader, the config's hash.
+In: a config file and overrides. Out: `Config`, or ConfigError.
 Imports: base.
 """
 

@@ -1,5 +1,6 @@
 """Where frames come from: one URI turned into a source, and the capture that reads it.
 
+Owns: the kinds of source, reconnecting, stream time, scaling to the working size, positions.
 In: a camera, file, folder, world or recording. Out: `Frame`s at the working size, stamped and numbered.
 Imports: base, settings, worlds, transport.disk, transport.wire.
 """

@@ -1,7 +1,8 @@
 """Encoders fitted on some cameras, for use on others.
 
+Owns: how frames are sampled for a fit.
 In: sources. Out: encoder files that travel.
-Imports: agent.
+Imports: the agent, transport, tools.shared.
 """
 
 from stillwatch.tools.encoders.fit import fitting_extractor, frames_of, variance_kept

@@ -1,5 +1,6 @@
 """The papers' experiments on the shared data.
 
+Owns: designs, peers.
 In: the shared data. Out: rows.
-Imports: agent, tools' data.
+Imports: the agent, transport, tools.shared, tools.encoders.
 """

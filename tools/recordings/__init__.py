@@ -1,5 +1,6 @@
-"""Recordings made, replayed, inspected, repaired, exported and imported.
+"""Recordings replayed, inspected, repaired, exported and imported.
 
+Owns: the forms of MCAP files.
 In: recordings. Out: recordings, reports of what they hold.
-Imports: agent, transport, report.
+Imports: the agent, transport, tools.shared, tools.report.
 """

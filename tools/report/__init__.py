@@ -1,7 +1,8 @@
 """One self-contained page of a run, and how two runs differ.
 
+Owns: the page, its charts, how each learner is shown (learners.py).
 In: run folders. Out: HTML.
-Imports: agent, transport.
+Imports: the agent, transport, tools.shared.
 """
 
 from stillwatch.tools.report.command import write_report

@@ -1,7 +1,8 @@
 """What every command shares: where the shared data lies, a line of progress, an orderly stop.
 
+Owns: nothing that outlives a command.
 In: options, signals. Out: paths, lines on the terminal.
-Imports: agent.
+Imports: the agent, transport.
 """
 
 from stillwatch.tools.shared.data import add_data_argument, find_data, find_data_or_none

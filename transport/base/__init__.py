@@ -1,6 +1,7 @@
 """What every wing of transport needs of its caller: a clock.
 
-In: nothing. Out: the clock's protocol.
+Owns: the clock's protocol.
+In: nothing. Out: the protocol.
 Imports: nothing of ours.
 """
 

@@ -1,7 +1,8 @@
 """What is kept: record logs, run folders, recordings, retention.
 
+Owns: the record's bytes, salvage, what a recording holds.
 In: records. Out: files that survive power cuts.
-Imports: base, wire.
+Imports: transport.base, transport.wire.
 """
 
 from stillwatch.transport.disk.durable import write_durably

@@ -1,7 +1,8 @@
 """The live plane over ZeroMQ: publisher, subscriber, snapshots, commands, keys.
 
+Owns: the sockets, last values for late joiners, who may connect.
 In: messages. Out: messages elsewhere.
-Imports: base, wire.
+Imports: transport.base, transport.wire.
 """
 
 from stillwatch.transport.live.control import (

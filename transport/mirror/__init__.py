@@ -1,7 +1,8 @@
 """A model sent over a thin link as changes: the vehicle's coder and the ground's mirror.
 
+Owns: the model packet, of which versions 1 and 2 are read and 2 is written.
 In: models. Out: packets, and models again.
-Imports: wire.
+Imports: transport.wire.
 """
 
 from stillwatch.transport.mirror import bits, values, vehicle

@@ -1,7 +1,8 @@
 """A link of 32-byte frames: records, scheduling, storing until acknowledged. THIN_LINK.md is made from it.
 
+Owns: the frame's layout (records.py, codec.py), the link's budget, outbox, thumbnails, the modem's port.
 In: alerts, models, thumbnails. Out: frames of a modem, and back.
-Imports: base, wire, mirror, disk.
+Imports: transport.base, transport.wire, transport.mirror, transport.disk.
 """
 
 from stillwatch.transport.thin.codec import ENVELOPE_BYTES, MAX_DATA_BYTES, TAG_BYTES, VERSION, ThinCodec

@@ -1,5 +1,6 @@
 """What a message is: kinds, topics, fields, bytes. WIRE.md is made from it.
 
+Owns: topics, messages, the codec and its limits, transport's errors, names that both ends share.
 In: messages. Out: bytes, and back.
 Imports: nothing of ours.
 """

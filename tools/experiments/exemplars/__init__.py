@@ -1,5 +1,6 @@
 """StreamGreedy against its peers: clusters, digits, scale, Gaussian processes, frames.
 
+Owns: its designs, its peers.
 In: the shared data. Out: rows.
-Imports: learn, tools' data.
+Imports: the agent, transport, tools.shared, tools.experiments.
 """

@@ -1,5 +1,6 @@
-"""The mixture against its peers: synthetic clusters, digits, MNIST, patches.
+"""The mixture against its peers: synthetic clusters, digits, MNIST, patches, a continuum.
 
+Owns: its designs, its peers.
 In: the shared data. Out: rows.
-Imports: learn, tools' data.
+Imports: the agent, transport, tools.shared, tools.experiments.
 """
