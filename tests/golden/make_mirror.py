@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "helpers"))
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "helpers" / "transport"))
 
 import msgspec
 from mirror_models import model_message

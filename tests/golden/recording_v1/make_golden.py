@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 HERE = pathlib.Path(__file__).parent
-sys.path.insert(0, str(HERE.parent.parent / "helpers"))
+sys.path.insert(0, str(HERE.parent.parent / "helpers" / "runs"))
 
 
 def main():
