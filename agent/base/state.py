@@ -196,13 +196,6 @@ def state_hash(state: State) -> str:
     return digest.hexdigest()[:16]
 
 
-def require(state: State, names: tuple[str, ...], where: str) -> None:
-    """Raise SnapshotError unless a saved state has all these arrays: it is of another version or of something else."""
-    missing = [name for name in names if name not in state]
-    if missing:
-        raise SnapshotError(f"{where}: the saved state has no {', '.join(missing)}")
-
-
 def with_prefix(prefix: str, state: State) -> State:
     """Return the same arrays under dotted names, so that stages' states can live in one flat set."""
     return {f"{prefix}.{name}": array for name, array in state.items()}

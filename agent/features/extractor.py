@@ -82,8 +82,6 @@ class FeatureExtractor(Restorable):
         Patches of the largest frame.
     grid_shape : tuple of int
         Rows and columns at the present frame shape.
-    warmup_left : int
-        Accepted frames that `observe` still needs; 0 when ready.
     """
 
     def __init__(self, config: Config):
@@ -125,10 +123,6 @@ class FeatureExtractor(Restorable):
     def encoder_hash(self) -> str:
         """16 hex digits over both projections; empty until ready."""
         return self._encoder.hash if self._encoder else ""
-
-    @property
-    def warmup_left(self) -> int:
-        return 0 if self.ready else self._config.encoder.warmup_frames - self._warmup.count
 
     def reshape(self, height: int, width: int) -> None:
         """Begin a stream epoch of another frame shape: new grid and masks. ValueError outside the config's box."""

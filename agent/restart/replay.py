@@ -3,7 +3,6 @@
 Called by tools/recordings/replay.py and tests. It must not sleep, print or read a real clock: its caller paces it.
 """
 
-import logging
 import pathlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,8 +18,6 @@ from stillwatch.sources import FrameMaker, RecordingSource, first_frames
 from stillwatch.transport.disk import RECORDING_NAME, log_files
 from stillwatch.transport.disk import recording as r
 from stillwatch.transport.wire import Headers
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Meta
 
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
-Positive = Annotated[float, Meta(gt=0.0)]
 NonNegative = Annotated[float, Meta(ge=0.0)]
 Polygon = list[tuple[Fraction, Fraction]]
 MAX_EPOCH_FRAMES = 128  # bounds the thumbnails that wait for the learners

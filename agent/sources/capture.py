@@ -236,11 +236,6 @@ class Capture:
     def state(self) -> SourceState:
         return SourceState.ENDED if self.ended else self._state
 
-    @property
-    def truncated(self) -> str:
-        """What is missing of a file that ended too early, such as 'truncated: 57 of 100 frames'; else empty."""
-        return str(self.error) if self.error is not None and self.error.partial else ""
-
     def request_reopen(self) -> None:
         """Close and reopen a live source, as for a camera that has shown the same picture for too long."""
         with self._changed:

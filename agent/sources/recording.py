@@ -6,7 +6,6 @@ stamps on.
 """
 
 import bisect
-import logging
 import pathlib
 from collections import deque
 from fractions import Fraction
@@ -31,8 +30,6 @@ from stillwatch.transport.wire import LogError
 
 MAX_WAITING_PACKETS = 100_000
 _NEVER = 2**62
-
-logger = logging.getLogger(__name__)
 
 
 class RecordingSource:

@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 import pytest
+from thin_records import alert_of
 
 from stillwatch.base.clock import VirtualClock
 from stillwatch.transport.thin.codec import ThinCodec
@@ -73,7 +74,7 @@ def test_alerts_still_go_out_while_the_disk_is_full_and_are_stored_later(small_d
     number = sender.alert(ThinAlert(7, "novel", WALL_NS), 0)
     assert sender.counters["held_alerts"] == 1
     (frame,) = sender.poll(0)
-    assert ThinCodec(1).decode_alert(frame).event == 7
+    assert alert_of(ThinCodec(1), frame).event == 7
     os.unlink(small_disk / "ballast")
     clock.advance_ns(20_000_000_000)
     sender.poll(20_000_000_000)

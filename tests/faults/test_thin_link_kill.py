@@ -4,8 +4,7 @@ from collections import Counter
 
 import pytest
 from thin_processes import AGENT, kill_at_random
-
-from stillwatch.transport.thin.receiver_log import read_received
+from thin_records import read_received
 
 
 def check_exactly_once(folder, kills, seed):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from thin_records import read_received
 from thin_world import BAD_LINK, World, make_model
 
 from stillwatch.transport.mirror.ground import ModelMirror
@@ -11,7 +12,7 @@ from stillwatch.transport.mirror.vehicle import ModelEncoder
 from stillwatch.transport.thin.link import AlertArrived, PacketArrived, ThinReceiver, ThumbnailArrived
 from stillwatch.transport.thin.linksim import LinkModel
 from stillwatch.transport.thin.presets import PRESETS
-from stillwatch.transport.thin.receiver_log import ReceiverLog, read_received
+from stillwatch.transport.thin.receiver_log import ReceiverLog
 from stillwatch.transport.thin.records import ThinAlert
 from stillwatch.transport.thin.thumbnails import encode_thumbnail
 

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from thin_records import read_received
 
 from stillwatch.base.clock import VirtualClock
 from stillwatch.transport.thin.codec import ThinCodec, encode_record
 from stillwatch.transport.thin.component import decode_component
 from stillwatch.transport.thin.link import ThinReceiver
 from stillwatch.transport.thin.presets import PRESETS
-from stillwatch.transport.thin.receiver_log import ReceiverLog, read_received
+from stillwatch.transport.thin.receiver_log import ReceiverLog
 from stillwatch.transport.thin.records import (
     AlertAck,
     ComponentPart,

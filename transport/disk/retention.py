@@ -18,11 +18,6 @@ class Retention:
 
     Age is wall time as it was when this object was made plus monotonic time since, so that a clock stepped by a
     day while running deletes nothing.
-
-    Attributes
-    ----------
-    deleted_files, deleted_bytes : int
-        What was deleted since this object was made.
     """
 
     def __init__(
@@ -36,8 +31,6 @@ class Retention:
         name: str | None = None,
     ):
         self.folder = pathlib.Path(folder)
-        self.deleted_files = 0
-        self.deleted_bytes = 0
         self._name = name
         self._clock = clock
         self._max_bytes = max_bytes
@@ -63,20 +56,19 @@ class Retention:
             too_old = now_s - modified_s > self._max_age_s
             if path == keep or not (too_old or total > self._max_bytes or free < wanted):
                 continue
-            if self._delete(path, size):
+            if _delete(path):
                 total -= size
                 free = free_bytes(self.folder)
         self._was_full = free < wanted or total > self._max_bytes
         return not self._was_full
 
-    def _delete(self, path: pathlib.Path, size: int) -> bool:
-        try:
-            path.unlink()
-        except OSError:
-            return False
-        self.deleted_files += 1
-        self.deleted_bytes += size
-        return True
+
+def _delete(path: pathlib.Path) -> bool:
+    try:
+        path.unlink()
+    except OSError:
+        return False
+    return True
 
 
 def free_bytes(folder: pathlib.Path) -> int:

@@ -65,7 +65,6 @@ class Publisher:
     ):
         self.drops: dict[str, int] = {}  # messages that at least one subscriber did not get, by kind
         self.tx_bytes: dict[str, int] = {}  # payload bytes published, by kind
-        self.bad_requests = 0
         self._endpoint, self._agent_id, self._queue, self._keys = endpoint, agent_id, queue, keys
         self._control_endpoint, self._clock = control, clock
         self._cache = SnapshotCache()
@@ -271,7 +270,6 @@ class Publisher:
                 peer, payload = frames
                 request = decode_struct(payload, PageRequest, MAX_REQUEST_BYTES)
             except (ValueError, DecodeError):
-                self.bad_requests += 1
                 continue
             after = request.stamp if request.epoch == self._epoch else 0
             items, stamp, done = self._cache.page(after)

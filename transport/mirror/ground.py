@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stillwatch.transport.mirror.bits import COUNT_BITS, PARAMETER_BITS, count_of, read_gamma, read_rice, unzigzag
-from stillwatch.transport.mirror.model import MixtureSummary, moments_of, pack_triangle, summary_of
+from stillwatch.transport.mirror.model import MixtureSummary, moments_of, pack_triangle
 from stillwatch.transport.mirror.values import (
     REGRESSION,
     Gaussian,
@@ -36,7 +36,7 @@ from stillwatch.transport.mirror.vehicle import (
     TYPE_BITS,
     WIDTH_BITS,
 )
-from stillwatch.transport.wire import MODELS, BitReader, DecodeError, Model
+from stillwatch.transport.wire import MODELS, BitReader, DecodeError
 
 MAX_COMPONENTS = 2000
 MAX_UNFINISHED = 4_000_000  # integers of streams that have begun, 20 MB: forged packets must not fill memory
@@ -102,21 +102,13 @@ class _Segment:
 
 
 class ModelMirror:
-    """One mixture of one vehicle, as far as it is known here.
-
-    `exact` says that the newest word was a whole Model message; packets of a newer epoch replace it.
-    """
+    """One mixture of one vehicle, as far as it is known here."""
 
     def __init__(self) -> None:
-        self.exact: MixtureSummary | None = None
         self.packets = 0
         self._head: _Head | None = None
         self._scalars: tuple[float, float, float] | None = None
         self._clear()
-
-    def take_message(self, message: Model) -> None:
-        """Take a whole model in floats."""
-        self.exact = summary_of(message)
 
     def take_packet(self, data: bytes) -> None:
         """Take one packet. Raises DecodeError, and then has taken nothing of it."""
@@ -133,8 +125,6 @@ class ModelMirror:
         self.packets += 1
         if known is None or _is_newer(head.epoch, known.epoch, _EPOCHS):
             self._head = head
-            if self.exact is not None and head.epoch != self.exact.model_epoch % _EPOCHS:
-                self.exact = None
         for record in records:
             match record:
                 case _Roster():
@@ -147,8 +137,6 @@ class ModelMirror:
     @property
     def ranking(self) -> list[tuple[int, float]]:
         """Ids and counts of the components known by name, the largest first; a few bytes suffice for the first."""
-        if self.exact is not None:
-            return list(zip(self.exact.ids.tolist(), self.exact.counts.tolist(), strict=True))
         named = [
             (key, count_of(c.count_code))
             for key, c in self._components.items()
@@ -160,15 +148,15 @@ class ModelMirror:
     @property
     def n_components(self) -> int | None:
         """How many components the vehicle has, or None before it said so."""
-        return len(self.exact.ids) if self.exact is not None else self._total
+        return self._total
 
     def summary(self) -> MixtureSummary | None:
         """Return the mixture as known, the largest component first; None before anything of a component arrived.
 
         Dimensions and priors that have not arrived are filled with what the components at hand look like together.
         """
-        if self.exact is not None or self._head is None:
-            return self.exact
+        if self._head is None:
+            return None
         head = self._head
         known = {key: self._known(c) for key, c in self._components.items() if key != PRIOR_KEY}
         usable = {key: seen for key, seen in known.items() if seen is not None}

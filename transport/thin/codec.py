@@ -74,13 +74,6 @@ class ThinCodec:
         """Return the frame of one alert: 32 bytes with everything."""
         return self.frame([encode_record(alert)])
 
-    def decode_alert(self, frame: bytes) -> ThinAlert:
-        """Return the one alert of a frame, or raise DecodeError."""
-        records = self.decode(frame).records
-        if len(records) != 1 or not isinstance(records[0], ThinAlert):
-            raise DecodeError("the frame is not one alert")
-        return records[0]
-
     def _tag(self, head: bytes) -> bytes:
         return hashlib.blake2s(head, digest_size=TAG_BYTES, key=self._key).digest()
 

@@ -6,7 +6,6 @@ by number and content before it is written.
 
 import logging
 import pathlib
-from collections.abc import Iterator
 
 import google_crc32c
 
@@ -118,13 +117,6 @@ class ReceiverLog:
                     self._note(record.body[0], record.body[1:], record.t_ns)
         except LogError as error:
             raise LogError(f"the received alerts cannot be read, so doubles could not be told: {error}") from error
-
-
-def read_received(folder: pathlib.Path | str) -> Iterator[tuple[int, int, ThinAlert]]:
-    """Yield (agent, UTC ns of arrival, alert) for every alert in a receiver's log, in order of arrival."""
-    for record in read_records(folder, name=_NAME):
-        if record.kind == KIND_ALERT and len(record.body) == ALERT_BYTES + 1:
-            yield record.body[0], record.t_ns, decode_alert_record(record.body[1:])
 
 
 def _log_state(state: str, message: str) -> None:

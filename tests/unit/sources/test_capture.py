@@ -87,7 +87,7 @@ def test_an_error_after_some_frames_is_told_after_the_last_of_them():
     capture = file_capture([raw(0), raw(1), SourceError("x: truncated: 2 of 9 frames", partial=True)])
     assert len(drain(capture)) == 2
     assert capture.error.partial
-    assert capture.truncated == "x: truncated: 2 of 9 frames"
+    assert str(capture.error) == "x: truncated: 2 of 9 frames"
 
 
 def test_unexpected_errors_of_a_source_become_one_line():

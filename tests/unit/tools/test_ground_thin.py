@@ -10,6 +10,7 @@ import cv2
 import numpy as np
 import pytest
 from thin_processes import free_ports
+from thin_records import read_received
 from thin_world import make_model, make_vehicle
 
 from stillwatch.base.clock import RealClock
@@ -18,7 +19,6 @@ from stillwatch.transport.mirror.vehicle import ModelEncoder
 from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.port import read_link_key
 from stillwatch.transport.thin.presets import PRESETS
-from stillwatch.transport.thin.receiver_log import read_received
 from stillwatch.transport.wire import messages
 
 RUN = (

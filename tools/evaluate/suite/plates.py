@@ -13,7 +13,6 @@ from stillwatch.tools.evaluate.suite.clips import decoded, median_picture, read_
 
 SCENES = ("joshua_tree", "minaret", "pagoda", "pyramid")  # of Caltech-101: places, not things
 FLOORS = ("sand", "gravel", "shell_hash", "cobble", "boulder")
-STRIP_SHARE = 1.3  # how much higher a strip is than the view
 
 
 def plate(data: pathlib.Path, rng: np.random.Generator, height: int, width: int) -> np.ndarray:

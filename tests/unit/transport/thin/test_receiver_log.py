@@ -3,11 +3,12 @@
 import dataclasses
 
 import pytest
+from thin_records import read_received
 
 from stillwatch.base.clock import VirtualClock
 from stillwatch.transport.disk.record_format import log_files
 from stillwatch.transport.thin.outbox import Number
-from stillwatch.transport.thin.receiver_log import ReceiverLog, read_received
+from stillwatch.transport.thin.receiver_log import ReceiverLog
 from stillwatch.transport.thin.records import ThinAlert
 
 CLOCK = VirtualClock(0, 1_795_824_000_000_000_000)

@@ -3,6 +3,7 @@
 import json
 
 import msgpack
+from thin_records import alert_of
 from wire_examples import examples
 
 from stillwatch.transport.thin.codec import ThinCodec
@@ -42,4 +43,4 @@ def test_a_thin_alert_of_a_number_without_a_kind_is_read_as_another():
         # Type 4, incarnation 12, delivery 24, event 16, life 2 bits after the 2 bytes of the head: then the kind's 4.
         bits = int.from_bytes(frame[2:-4], "big") | number << (26 * 8 - 4 - 12 - 24 - 16 - 2 - 4)
         other = codec.frame([bits.to_bytes(26, "big")])
-        assert codec.decode_alert(other).kind is EventKind.OTHER
+        assert alert_of(codec, other).kind is EventKind.OTHER
