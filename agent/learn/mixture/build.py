@@ -23,6 +23,7 @@ LEAST_GAIN = 1e-3  # nats: moves that gain less are rounding, and would be undon
 # A split is weighed with all other components frozen: it loses what its neighbours would gain by moving over. One that
 # loses less than this share of what the new component's parameters cost is made on trial, and judged afterwards.
 OPTIMISM = 1.0
+TRIAL_EPOCHS = 8  # trials, and splits of components that have not changed, are made every so many epochs
 # News: a fresh point further from its component than this many deviations of the squared distance, and for one
 # component an epoch, in turn, whatever lies further out than the second number and stands for most points.
 FAR, OUT = 6.0, 2.0
@@ -417,6 +418,10 @@ class ModelBuilder:
             self.start_from_one(items)
         self.expect_dense(items)
         births_tried = False
+        epoch = self.identities.epoch
+        trials = epoch % TRIAL_EPOCHS == 0 or epoch & (epoch - 1) == 0  # often at first: there is most to find
+        if trials:
+            self.tried[: self.n_components] = 0.0
         while True:
             self.settle(items, 3)
             moved = self.try_merges(items) if merges else 0
@@ -435,7 +440,7 @@ class ModelBuilder:
                 if self.try_births(items):
                     self._reassign(items)
                     continue
-            if not self.try_optimistic_splits(items, merges=merges):
+            if not trials or not self.try_optimistic_splits(items, merges=merges):
                 break
         self.settle(items, self.max_iterations)
         self.maximise(items)

@@ -114,13 +114,14 @@ class Compressor:
     def _nearest(self, items: Items, first: int) -> None:
         """Write which of the centres from `first` is the nearest to each item, counted from there."""
         centres = self.centres[first : self.n_groups]
-        half = 0.5 * np.einsum("ij,ij->i", centres, centres)
+        # Half the squared length is one more column, so that one product ranks the centres: x c - |c|^2 / 2.
+        wide = np.hstack([centres, -0.5 * np.einsum("ij,ij->i", centres, centres)[:, None]]).T
         step = max(len(self.block) // len(centres), 1)
         for low in range(0, items.n_items, step):
-            rows = items.x[low : low + step][: items.n_items - low].astype(np.float64)
+            rows = np.ones((min(step, items.n_items - low), self.n_dims + 1))
+            rows[:, :-1] = items.x[low : low + len(rows)]
             product = self.block[: len(rows) * len(centres)].reshape(len(rows), len(centres))
-            np.matmul(rows, centres.T, out=product)
-            product -= half
+            np.matmul(rows, wide, out=product)
             np.argmax(product, axis=1, out=self.nearest[low : low + len(rows)])
 
     def _assign(self, items: Items) -> None:
@@ -176,7 +177,8 @@ class Compressor:
         has_clump = order[np.minimum(self.bounds[: self.n_groups], n - 1)] < items.n_clumps
         is_clump = (sizes > 0) & (has_clump | (sizes * self.n_dims > self.clump_cost))
         groups = np.flatnonzero(is_clump)
-        points = items.x[:n][~is_clump[self.label[:n]]]
+        single = ~is_clump[self.label[:n]]
+        points, counts = items.x[:n][single], items.counts[:n][single]
         if family.covariance == "diagonal":
             mixture_clumps.summarise_diagonal(
                 items.x, items.second, items.n_clumps, items.counts, order, self.bounds, groups, len(groups),
@@ -187,7 +189,7 @@ class Compressor:
                 self.top_down.write_clump(items, order[self.bounds[group] : self.bounds[group + 1]], row)
         kept.n_clumps = kept.n_items = len(groups)
         items.take(kept)
-        items.append(points)
+        items.append(points, counts)
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""

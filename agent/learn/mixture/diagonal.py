@@ -49,6 +49,11 @@ class DiagonalFamily(Places):
             moments.scatter[place],
         )
 
+    def rescale(self, items: Items, n_components: int, ratio: np.ndarray) -> None:
+        """Bring second moments and statistics to units that are `ratio` of the present ones, per column."""
+        items.second[: items.n_clumps] *= ratio**2
+        self.moments.scatter[:n_components] *= ratio**2
+
     def fit(self, place: int) -> None:
         """Write the posterior and the fits of a place from its statistics."""
         moments = self.moments

@@ -89,6 +89,16 @@ class FullFamily(Places):
         self.reduced += status == 2
         return float(self._log_det[0])
 
+    def rescale(self, items: Items, n_components: int, ratio: np.ndarray) -> None:
+        """Bring second moments and statistics to units that are `ratio` of the present ones, per column."""
+        low = np.tril_indices(self.n_dims)
+        self._packed[:] = np.outer(ratio, ratio)[low]
+        self._rescale_clumps(items.second[: items.n_clumps], ratio)
+        self.moments.scatter[:n_components] *= self._packed
+
+    def _rescale_clumps(self, second: np.ndarray, ratio: np.ndarray) -> None:
+        second *= self._packed
+
     def fit(self, place: int) -> None:
         """Write the posterior and the fits of a place from its statistics."""
         log_det = self._factor_scale(self.moments, place)
@@ -238,6 +248,9 @@ class RoundedFamily(FullFamily):
         out = np.zeros((items.n_clumps, self.n_packed), np.float32)
         self._decode(items, 0, items.n_clumps, out)
         return out
+
+    def _rescale_clumps(self, second: np.ndarray, ratio: np.ndarray) -> None:
+        second[:, : self.n_dims] *= ratio**2  # correlations have no units
 
     def _decode(self, items: Items, first: int, n_clumps: int, out) -> None:
         mixture_rounded.decode_block(items.second, items.codes, first, n_clumps, self._factor, self._unpacked, out)

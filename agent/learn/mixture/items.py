@@ -38,11 +38,11 @@ class Items:
         """Points summarised or held: T of the paper."""
         return float(self.counts[: self.n_items].sum())
 
-    def append(self, points: np.ndarray) -> None:
-        """Add normalised points, of shape (n, n_dims); the owner's sizes guarantee the room."""
+    def append(self, points: np.ndarray, counts: np.ndarray | float = 1.0) -> None:
+        """Add normalised points, of shape (n, n_dims), and what they count; the owner's sizes guarantee the room."""
         end = self.n_items + len(points)
         self.x[self.n_items : end] = points
-        self.counts[self.n_items : end] = 1.0
+        self.counts[self.n_items : end] = counts
         self.n_items = end
 
     def take(self, other: "Items") -> None:

@@ -15,14 +15,17 @@ from stillwatch.learn.mixture.compress import COMPRESSIONS, Compressor
 from stillwatch.learn.mixture.families import clump_cost, make_family
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pack_lower, unpack_lower
-from stillwatch.learn.mixture.priors import FARTHEST, Normaliser, prior_parameters
-from stillwatch.learn.mixture.saved import VERSION, Room, Totals, check_state, width_of
+from stillwatch.learn.mixture.priors import Normaliser, prior_parameters
+from stillwatch.learn.mixture.saved import VERSION, Room, Totals, arrays_of, check_state, take_arrays, width_of
 from stillwatch.learn.mixture.top_down import CompressReport
-from stillwatch.learn.mixture.views import report_of, shared_mass
+from stillwatch.learn.mixture.views import check_sizes, fade, report_of, rescale, shared_mass
 
 # The horizon is a guess: compression never acts as if less than this many times what was seen were still to come.
 LEAST_MAGNIFICATION = 20.0
-CLUMP_MOMENTS = ("rounded", "exact")
+CHOICES = {
+    "covariance": COVARIANCES, "clump_moments": ("rounded", "exact"), "compression": COMPRESSIONS,
+    "scaling": ("shared", "column"),
+}  # fmt: skip
 
 
 class MemoryBoundedMixture(Estimator):
@@ -54,6 +57,13 @@ class MemoryBoundedMixture(Estimator):
     compression : {"geometry", "paper"}
         Which points become a clump: by weighted k-means over all that is held (and the paper's way only where full
         clumps are fewer for a component than one costs points), or always by the paper's top-down splits.
+    scaling : {"shared", "column"}
+        What a full mixture measures its prior in: one spread for all columns, so that their ratios matter and a
+        rotation changes nothing, or each column's own, where columns have different units. A diagonal one always
+        measures by column.
+    halflife : int or None
+        Rows after which what was learnt counts half, so that a slow drift is followed. The data then never weighs more
+        than halflife / log 2 points, and the horizon is N of those. None forgets nothing.
     seed : int
         Kept for the learners' common interface: this learner draws nothing at random.
 
@@ -67,8 +77,9 @@ class MemoryBoundedMixture(Estimator):
         What is kept of the data.
     free_energy_ : float
         The bound on log p(data) after the last epoch, in nats and in the units of the data (2.11).
-    epoch_, n_seen_, n_components_, refused_ : int
-        Epochs learned, points learned, components now, rows refused because they lay absurdly far out.
+    epoch_, n_seen_, n_components_, refused_, widened_ : int
+        Epochs learned, points learned, components now, rows refused because they lay absurdly far out (beyond a
+        million spreads of the first epoch), and how often such rows were most of an epoch: then the units widened.
     report_ : dict
         The last epoch: free energy, splits and merges tried and kept, clumps, singlets, iterations, events.
 
@@ -111,6 +122,8 @@ class MemoryBoundedMixture(Estimator):
         warm_start: bool = True,
         clump_moments: Literal["rounded", "exact"] = "rounded",
         compression: Literal["geometry", "paper"] = "geometry",
+        scaling: Literal["shared", "column"] = "shared",
+        halflife: int | None = None,
         seed: int = 0,
     ):
         self.covariance = covariance
@@ -125,6 +138,8 @@ class MemoryBoundedMixture(Estimator):
         self.warm_start = warm_start
         self.clump_moments = clump_moments
         self.compression = compression
+        self.scaling = scaling
+        self.halflife = halflife
         self.seed = seed
 
     @property
@@ -150,18 +165,19 @@ class MemoryBoundedMixture(Estimator):
         self._compressor = Compressor(self._builder, budget, self.compression)
         self._pending = np.zeros((n_epoch, d))
         self._n_pending = 0
+        self._n_far = 0
         self._normaliser: Normaliser | None = None
         self._predictive: StudentMixture | None = None
         self._old_born = np.zeros(0, np.int64)  # birth epochs of the last model's components, in its order
         self.epoch_ = 0
         self.n_seen_ = 0
         self.refused_ = 0
+        self.widened_ = 0
         self.free_energy_ = float("nan")
         self.report_: dict[str, Any] = {}
 
     def _check_settings(self) -> None:
-        choices = {"covariance": COVARIANCES, "clump_moments": CLUMP_MOMENTS, "compression": COMPRESSIONS}
-        for name, known in choices.items():
+        for name, known in CHOICES.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(known)}")
         limits = {
@@ -169,6 +185,7 @@ class MemoryBoundedMixture(Estimator):
             "horizon": self.horizon,
             "max_components": self.max_components,
             "max_iterations": self.max_iterations,
+            "halflife": 1 if self.halflife is None else self.halflife,
         }
         for name, value in limits.items():
             if value < 1:
@@ -188,47 +205,73 @@ class MemoryBoundedMixture(Estimator):
         Raises
         ------
         ValueError
-            Where the shape is wrong, or a value is not finite: nothing of X is taken.
+            Where the shape is wrong, a value is not finite, or its square would not be or would vanish: nothing of X is
+        taken.
         """
         if not self._is_allocated:
             self._become(self._fresh(self._rows(X).shape[1]).partial_fit(X))
             return self
         rows = self._rows_to_learn(X)
+        check_sizes(rows)
         start = 0
         while start < len(rows):
-            stop = start + len(self._pending) - self._n_pending
+            stop = start + len(self._pending) - self._n_pending - self._n_far
             self._buffer(rows[start:stop])
             start = stop
-            if self._n_pending == len(self._pending):
-                self._learn()
+            if self._n_pending + self._n_far == len(self._pending):
+                self.flush()
         return self
 
     def flush(self) -> Self:
         """Learn the rows buffered so far as a smaller epoch; nothing happens where there are none."""
-        if self._is_allocated and self._n_pending:
-            self._learn()
+        if self._is_allocated:
+            self._settle_far()
+            if self._n_pending:
+                self._learn()
         return self
 
     def _buffer(self, rows: np.ndarray) -> None:
         rows = rows.astype(np.float64)
         if self._normaliser is not None:
-            rows = self._refuse_far(rows, self._normaliser)
+            far = self._normaliser.is_far(rows)
+            for row in rows[far]:  # they wait at the other end: should most rows be like them, it is us who are wrong
+                self._n_far += 1
+                self._pending[-self._n_far] = row
+            self.refused_ += int(np.count_nonzero(far))
+            rows = rows[~far]
         self._pending[self._n_pending : self._n_pending + len(rows)] = rows
         self._n_pending += len(rows)
 
-    def _refuse_far(self, rows: np.ndarray, normaliser: Normaliser) -> np.ndarray:
-        near = (np.abs(normaliser.apply(rows)) <= FARTHEST).all(axis=1)
-        self.refused_ += int(np.count_nonzero(~near))
-        return rows[near]
+    def _settle_far(self) -> None:
+        """Forget the rows that lay absurdly far out, or widen the units where they are most of what came."""
+        n_far, self._n_far = self._n_far, 0
+        if self._normaliser is None or n_far <= self._n_pending:
+            return
+        end = self._n_pending + n_far
+        self._pending[self._n_pending : end] = self._pending[len(self._pending) - n_far :][::-1].copy()
+        self._n_pending = end
+        self.refused_ -= n_far
+        self.widened_ += 1
+        old = self._normaliser
+        self._normaliser = old.widened(self._pending[:end], by_column=self._by_column)
+        rescale(self._builder, self._items, old, self._normaliser)
+
+    @property
+    def _by_column(self) -> bool:
+        return self.covariance == "diagonal" or self.scaling == "column"
 
     def _learn(self) -> None:
         """One round of the algorithm: model building on all items, then compression of them."""
         rows = self._pending[: self._n_pending]
         if self._normaliser is None:
-            self._normaliser = Normaliser.measure(rows, self.covariance)
-            rows = self._refuse_far(rows, self._normaliser)
+            self._normaliser = Normaliser.measure(rows, by_column=self._by_column)
+        far = self._normaliser.is_far(rows)
+        self.refused_ += int(np.count_nonzero(far))
+        rows = rows[~far]
         self._n_pending = 0
         items, builder = self._items, self._builder
+        if self.halflife is not None:
+            fade(items, 0.5 ** (len(rows) / self.halflife))
         items.append(self._normaliser.apply(rows))
         self.n_seen_ += len(rows)
         self.epoch_ += 1
@@ -248,6 +291,7 @@ class MemoryBoundedMixture(Estimator):
         events = self._builder.identities.settle_events()
         self._old_born = self.summary()["born_epoch"]
         told = {"epoch": self.epoch_, "free_energy": self.free_energy_, "components": self.n_components_}
+        told["widened"] = self.widened_
         self.report_ = told | report_of(self._items, built, squeezed, events)
 
     # What was learned
@@ -318,7 +362,11 @@ class MemoryBoundedMixture(Estimator):
         return model.predict(rows)
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return posterior probabilities (n, n_components_), columns as in `component_ids_`, largest first."""
+        """Return posterior probabilities (n, n_components_), columns as in `component_ids_`, largest first.
+
+        They are given that a row is of one of the components, and sum to one; `predictive().new_proba` says how
+        likely it is of none.
+        """
         model, rows = self._ask(X)
         return model.predict_proba(rows)
 
@@ -395,39 +443,28 @@ class MemoryBoundedMixture(Estimator):
 
     def _config(self) -> np.ndarray:
         """What a state must agree with to be restored here: the settings and the width, in a fixed order."""
-        settings: list[float] = [self.n_features_in_, COVARIANCES.index(self.covariance)]
-        settings += [self.memory, self.rows_per_epoch, self.horizon]
+        settings: list[float] = [self.n_features_in_, self.memory, self.rows_per_epoch, self.horizon]
+        settings += [known.index(getattr(self, name)) for name, known in CHOICES.items()]
         settings += [self.concentration, self.prior_strength, self.prior_scale, self.max_components]
-        settings += [self.max_iterations, self.warm_start, CLUMP_MOMENTS.index(self.clump_moments)]
-        settings.append(COMPRESSIONS.index(self.compression))
+        settings += [self.max_iterations, self.warm_start, self.halflife or 0]
         return np.array(settings, np.float64)
 
     def state(self) -> State:
         """Return everything learned and buffered as a flat set of arrays; a restored learner continues bit for bit."""
         self._require_memory()
-        builder, items = self._builder, self._items
-        k, moments, who = builder.n_components, builder.family.moments, builder.identities
-        totals = Totals(self.epoch_, self.n_seen_, self.refused_, who.next_id, who.epoch)
+        who = self._builder.identities
+        totals = Totals(self.epoch_, self.n_seen_, self.refused_, who.next_id, who.epoch, self.widened_)
         normaliser, nothing = self._normaliser, np.zeros(0)
         return {
             "version": np.array(VERSION),
             "config": self._config(),
             "pending": self._pending[: self._n_pending].copy(),
+            "far": self._pending[len(self._pending) - self._n_far :].copy(),
             "shift": nothing if normaliser is None else normaliser.shift.copy(),
             "scale": nothing if normaliser is None else normaliser.scale.copy(),
-            "x": items.x[: items.n_items].copy(),
-            "counts": items.counts[: items.n_items].copy(),
-            "second": items.second[: items.n_clumps].copy(),
-            "codes": items.codes[: items.n_clumps].copy(),
-            "component_count": moments.count[:k].copy(),
-            "component_mean": moments.mean[:k].copy(),
-            "component_scatter": moments.scatter[:k].copy(),
-            "component_id": who.id[:k].copy(),
-            "component_born": who.born_epoch[:k].copy(),
-            "component_tried": builder.tried[:k].copy(),
             "totals": np.array(totals, np.int64),
             "free_energy": np.array(self.free_energy_),
-        }
+        } | arrays_of(self._items, self._builder)
 
     def _width_of(self, state: State) -> int:
         return width_of(state)
@@ -443,28 +480,20 @@ class MemoryBoundedMixture(Estimator):
         builder, items = self._builder, self._items
         self._n_pending = len(state["pending"])
         self._pending[: self._n_pending] = state["pending"]
+        self._n_far = len(state["far"])
+        self._pending[len(self._pending) - self._n_far :] = state["far"]
         self._normaliser = Normaliser(state["shift"], state["scale"]) if len(state["shift"]) else None
-        items.n_items, items.n_clumps = len(state["x"]), len(state["second"])
-        items.x[: items.n_items] = state["x"]
-        items.counts[: items.n_items] = state["counts"]
-        items.second[: items.n_clumps] = state["second"]
-        items.codes[: items.n_clumps] = state["codes"]
-        k = builder.n_components = len(state["component_count"])
-        moments, who = builder.family.moments, builder.identities
-        moments.count[:k], moments.mean[:k] = state["component_count"], state["component_mean"]
-        moments.scatter[:k] = state["component_scatter"]
-        who.id[:k], who.born_epoch[:k] = state["component_id"], state["component_born"]
-        builder.tried[:k] = state["component_tried"]
+        take_arrays(state, items, builder)
         totals = Totals.of(state["totals"])
         self.epoch_, self.n_seen_, self.refused_ = totals.epoch, totals.n_seen, totals.refused
+        self.widened_ = totals.widened
+        who = builder.identities
         who.next_id, who.epoch = totals.next_id, totals.identity_epoch
         who.events = []
         self.free_energy_ = float(state["free_energy"])
         self.report_ = {}
-        for place in range(k):
-            builder.family.fit(place)
         self._predictive = None
-        if k:
+        if builder.n_components:
             builder.update_sticks()
             summary = self.summary()
             self._predictive = StudentMixture(summary)

@@ -31,6 +31,14 @@ def unpack_lower(packed: np.ndarray, n_dims: int) -> np.ndarray:
     return square
 
 
+def _shares(log_joint: np.ndarray) -> np.ndarray:
+    """Normalise rows of log joints to probabilities."""
+    if not log_joint.shape[1]:
+        return log_joint
+    shares = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
 class StudentMixture:
     """Predictive density p(x | data) = sum_k E[pi_k] St(x | k) + (mass left) St(x | prior); integrates to one.
 
@@ -239,12 +247,15 @@ class StudentMixture:
         return out
 
     def predict_proba(self, x: np.ndarray) -> np.ndarray:
-        """Return posterior probabilities of shape (n, n_components); a row sums to one less the mass left."""
-        log_joint = self.log_joint(x, np.empty((len(x), self.n_components + 1)))
-        log_joint -= log_joint.max(axis=1, keepdims=True)
-        np.exp(log_joint, out=log_joint)
-        log_joint /= log_joint.sum(axis=1, keepdims=True)
-        return log_joint[:, :-1]
+        """Return posterior probabilities of shape (n, n_components), given that a row is of one of the components.
+
+        A row sums to one; that it is of none of them `new_proba` says.
+        """
+        return _shares(self.log_joint(x, np.empty((len(x), self.n_components + 1)))[:, :-1])
+
+    def new_proba(self, x: np.ndarray) -> np.ndarray:
+        """Return the posterior probability of shape (n,) that a row is of no component seen so far."""
+        return _shares(self.log_joint(x, np.empty((len(x), self.n_components + 1))))[:, -1]
 
     @staticmethod
     def bytes_of(covariance: str, n_dims: int, n_components: int) -> int:

@@ -1,6 +1,7 @@
-"""The unit-free prior: a shift and a spread taken from the first epoch and frozen, and the numbers that follow.
+"""The unit-free prior: a shift and a spread taken from the first epoch, and the numbers that follow.
 
-Used by agent/learn/mixture/mixture.py and the two families. It must not look at data after the first epoch.
+Used by agent/learn/mixture/mixture.py and the two families. It must not look at data after the first epoch, unless
+most of what comes lies absurdly far outside it.
 """
 
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ class Normaliser:
     Attributes
     ----------
     shift, scale : ndarray of shape (n_dims,), float64
-        Mean of the first epoch; its deviation, per dimension for the diagonal family (whose dimensions may have
-        different units) and overall for the full one (whose prior is invariant to rotation).
+        Mean of the first epoch; its deviation, per column (columns may have different units) or overall (the ratios
+        between columns matter, and a full prior is invariant to rotation).
 
     Examples
     --------
@@ -32,7 +33,7 @@ class Normaliser:
     scale: np.ndarray
 
     @classmethod
-    def measure(cls, rows: np.ndarray, covariance: str) -> "Normaliser":
+    def measure(cls, rows: np.ndarray, *, by_column: bool) -> "Normaliser":
         """Return the normaliser of a first epoch of shape (n, n_dims), float64.
 
         Rows that lie absurdly far from the median (over 1e6 times the distance of the middle row) take no part: one
@@ -48,7 +49,7 @@ class Normaliser:
         if overall <= (1e-12 * size) ** 2:
             # Identical rows have no spread; a thousandth of their size is a spread without units, one where all is 0.
             overall = (1e-3 * size) ** 2 if size > 0.0 else 1.0
-        if covariance == "diagonal":
+        if by_column:
             # A constant column has no spread of its own: it is given a little of the others'.
             constant = variance <= (1e-9 * np.abs(kept).max(axis=0)) ** 2
             scale = np.sqrt(np.where(constant, 1e-4 * overall, variance))
@@ -56,9 +57,19 @@ class Normaliser:
             scale = np.full(rows.shape[1], np.sqrt(overall))
         return cls(shift, scale)
 
+    def is_far(self, rows: np.ndarray) -> np.ndarray:
+        """Return which rows of shape (n, n_dims) lie absurdly far out, (n,) bool."""
+        return (np.abs(self.apply(rows)) > FARTHEST).any(axis=1)
+
     def apply(self, rows: np.ndarray) -> np.ndarray:
         """Return rows in the learner's units, float64."""
         return (rows - self.shift) / self.scale
+
+    def widened(self, rows: np.ndarray, *, by_column: bool) -> "Normaliser":
+        """Return a normaliser of rows that lie far outside this one, wide enough to hold what this one was about."""
+        found = Normaliser.measure(rows, by_column=by_column)
+        gap = (self.shift - found.shift) ** 2
+        return Normaliser(found.shift, np.sqrt(found.scale**2 + (gap if by_column else gap.mean())))
 
     @property
     def log_volume(self) -> float:

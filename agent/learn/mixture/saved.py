@@ -1,6 +1,6 @@
 """What a saved mixture must look like: names, types, shapes and ranges of its arrays, and what must agree among them.
 
-Called by agent/learn/mixture/mixture.py before it takes a state over. It must not change the learner.
+Called by agent/learn/mixture/mixture.py before it takes a state over. It must not learn.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stillwatch.base import Array, SnapshotError, State, check_arrays
+from stillwatch.learn.mixture.build import ModelBuilder
 from stillwatch.learn.mixture.families import Family
+from stillwatch.learn.mixture.items import Items
 
 VERSION = 3
 LARGEST = float(np.finfo(np.float64).max)
@@ -24,6 +26,7 @@ class Totals(NamedTuple):
     refused: int
     next_id: int
     identity_epoch: int
+    widened: int
 
     @classmethod
     def of(cls, array: np.ndarray) -> "Totals":
@@ -49,17 +52,52 @@ def width_of(state: State) -> int:
     return x.shape[1]
 
 
+def arrays_of(items: Items, builder: ModelBuilder) -> State:
+    """Return copies of what is held and of the components, by their names in a state."""
+    k, moments, who = builder.n_components, builder.family.moments, builder.identities
+    return {
+        "x": items.x[: items.n_items].copy(),
+        "counts": items.counts[: items.n_items].copy(),
+        "second": items.second[: items.n_clumps].copy(),
+        "codes": items.codes[: items.n_clumps].copy(),
+        "component_count": moments.count[:k].copy(),
+        "component_mean": moments.mean[:k].copy(),
+        "component_scatter": moments.scatter[:k].copy(),
+        "component_id": who.id[:k].copy(),
+        "component_born": who.born_epoch[:k].copy(),
+        "component_tried": builder.tried[:k].copy(),
+    }
+
+
+def take_arrays(state: State, items: Items, builder: ModelBuilder) -> None:
+    """Become what `arrays_of` returned, in a state that `check_state` has passed."""
+    items.n_items, items.n_clumps = len(state["x"]), len(state["second"])
+    items.x[: items.n_items] = state["x"]
+    items.counts[: items.n_items] = state["counts"]
+    items.second[: items.n_clumps] = state["second"]
+    items.codes[: items.n_clumps] = state["codes"]
+    k = builder.n_components = len(state["component_count"])
+    moments, who = builder.family.moments, builder.identities
+    moments.count[:k], moments.mean[:k] = state["component_count"], state["component_mean"]
+    moments.scatter[:k] = state["component_scatter"]
+    who.id[:k], who.born_epoch[:k] = state["component_id"], state["component_born"]
+    builder.tried[:k] = state["component_tried"]
+    for place in range(k):
+        builder.family.fit(place)
+
+
 def check_state(state: State, config: np.ndarray, family: Family, room: Room) -> None:
     """Raise SnapshotError unless the state is of these settings, fits the room, and its values can be."""
     _check_origin(state, config)
-    (n,), (c,), (k,), (waiting,) = (
-        np.shape(state.get(name, 0))[:1] or (0,) for name in ("x", "second", "component_count", "pending")
+    (n,), (c,), (k,), (waiting,), (far,) = (
+        np.shape(state.get(name, 0))[:1] or (0,) for name in ("x", "second", "component_count", "pending", "far")
     )
     d, fitted = room.n_dims, (room.n_dims,) if k else (0,)
     arrays = {
         "version": Array(np.int64, ()),
         "config": Array(np.float64, config.shape),
         "pending": Array(np.float64, (waiting, d)),
+        "far": Array(np.float64, (far, d)),
         "shift": Array(np.float64, fitted),
         "scale": Array(np.float64, fitted, low=float(np.finfo(np.float64).tiny)),
         "x": Array(np.float32, (n, d)),
@@ -78,8 +116,8 @@ def check_state(state: State, config: np.ndarray, family: Family, room: Room) ->
     check_arrays(state, arrays, WHERE)
     if k > room.components or c > min(n, room.clumps) or n > room.items:
         raise SnapshotError(f"{WHERE}: {k} components, {c} clumps and {n} items do not fit together")
-    if waiting >= room.waiting:
-        raise SnapshotError(f"{WHERE}: {waiting} rows wait for an epoch of {room.waiting}")
+    if waiting + far >= room.waiting:
+        raise SnapshotError(f"{WHERE}: {waiting + far} rows wait for an epoch of {room.waiting}")
     ids, next_id = state["component_id"], Totals.of(state["totals"]).next_id
     if len(np.unique(ids)) != k or (k and ids.max() >= next_id):
         raise SnapshotError(f"{WHERE}: a component id appears twice, or was never given out")

@@ -89,9 +89,9 @@ class TopDown:
         n_partitions = self._split_down(items, len(groups), cost, magnification)
         n_partitions = self._sweep(items, n_partitions)
         singles = self._summarise(items, n_partitions)
-        points = items.x[singles]
+        points, counts = items.x[singles], items.counts[singles]
         items.take(self.kept)
-        items.append(points)
+        items.append(points, counts)
         self.report.partitions = n_partitions
         return self.report
 

@@ -141,7 +141,7 @@ def run_ours(data: DataSet, row: dict[str, Any]) -> dict[str, Any]:
 def run_particles(data: DataSet, row: dict[str, Any]) -> dict[str, Any]:
     """Fearnhead's particle filter under the prior of the batch run."""
     n_dims = data.train.shape[1]
-    normaliser = Normaliser.measure(data.train, "full")
+    normaliser = Normaliser.measure(data.train, by_column=False)
     prior = prior_parameters("full", n_dims, PRIOR_STRENGTH, row["prior_scale"])
     learner = ParticleFilter(n_dims, n_particles=row["particles"], prior=prior, seed=row["seed"])
     _, cost = measure(lambda: learner.partial_fit(normaliser.apply(data.train)))

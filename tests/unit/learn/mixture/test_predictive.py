@@ -53,7 +53,9 @@ def test_scores_are_those_of_a_mixture_of_student_t(model):
     np.testing.assert_allclose(found, expected, atol=1e-8)
     np.testing.assert_array_equal(model.predict(x), model.summary()["id"][expected[:, :-1].argmax(axis=1)])
     shares = np.exp(expected - logsumexp(expected, axis=1, keepdims=True))
-    np.testing.assert_allclose(model.predict_proba(x), shares[:, :-1], atol=1e-9)
+    named = shares[:, :-1]
+    np.testing.assert_allclose(model.predict_proba(x), named / named.sum(axis=1, keepdims=True), atol=1e-9)
+    np.testing.assert_allclose(model.predictive().new_proba(x), shares[:, -1], atol=1e-9)
 
 
 def test_a_density_rebuilt_from_its_summary_is_the_same(model):

@@ -65,8 +65,8 @@ def test_kl_and_expectations_of_the_normal_wishart_agree_with_monte_carlo():
 @pytest.mark.parametrize("covariance", FAMILIES)
 def test_normalised_rows_do_not_depend_on_units(covariance):
     rows, _ = clusters(0)
-    plain = Normaliser.measure(rows, covariance)
-    moved = Normaliser.measure(rows * 250.0 - 4e4, covariance)
+    plain = Normaliser.measure(rows, by_column=covariance == "diagonal")
+    moved = Normaliser.measure(rows * 250.0 - 4e4, by_column=covariance == "diagonal")
     np.testing.assert_allclose(moved.apply(rows * 250.0 - 4e4), plain.apply(rows), rtol=1e-7, atol=1e-7)
     assert plain.apply(rows).var(axis=0).mean() == pytest.approx(1.0)
 
@@ -75,8 +75,8 @@ def test_the_diagonal_family_takes_each_dimension_in_its_own_units():
     rows, _ = clusters(0)
     units = np.array([1.0, 1e3, 1e-3, 5.0])
     np.testing.assert_allclose(
-        Normaliser.measure(rows * units, "diagonal").apply(rows * units),
-        Normaliser.measure(rows, "diagonal").apply(rows),
+        Normaliser.measure(rows * units, by_column=True).apply(rows * units),
+        Normaliser.measure(rows, by_column=True).apply(rows),
         rtol=1e-9,
         atol=1e-9,
     )
@@ -84,6 +84,6 @@ def test_the_diagonal_family_takes_each_dimension_in_its_own_units():
 
 @pytest.mark.parametrize("rows", [np.zeros((5, 2)), np.full((5, 2), 7.0), np.array([[1.0, 2.0]])])
 def test_no_spread_gives_a_scale_all_the_same(rows):
-    normaliser = Normaliser.measure(rows, "diagonal")
+    normaliser = Normaliser.measure(rows, by_column=True)
     assert np.isfinite(normaliser.scale).all()
     assert (normaliser.scale > 0.0).all()
