@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml
 setup: $(STAMP) ## create .venv, install everything, compile the kernels
 	@$(BIN)/stillwatch warm-up
 
-demo: setup ## run the agent on its embedded scene with a ground station beside it
+demo: setup ## run the agent in a synthetic world with a ground station beside it
 	@$(BIN)/stillwatch demo
 
 ##@ Prove

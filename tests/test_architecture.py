@@ -99,6 +99,9 @@ MAX_FOLDER_FILES = 15
 SOURCES = sorted(path for top in TOP for path in (ROOT / top).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *(path for top in TOP for path in (ROOT / top).rglob("*") if path.suffix in (".md", ".toml"))]
+)
 # The packages stillwatch and stillwatch.transport hold wings and are none.
 DOORS = [p for p in SOURCES if p.name == "__init__.py" and p.parent not in (ROOT / "agent", ROOT / "transport")]
 
@@ -341,6 +344,50 @@ def test_a_header_names_only_files_that_exist():
             if not any((place / named).exists() for place in near):
                 breaches.append(f"{name_of(path)} speaks of {named}")
     assert_none(breaches)
+
+
+def test_a_document_names_only_files_that_exist():
+    """Paths are from the root, and may hold a *; a name alone is that of some file of the repository."""
+    known = {path.name for top in (*TOP, "tests") for path in (ROOT / top).rglob("*")}
+    known |= {path.name for path in ROOT.iterdir()}
+    breaches = []
+    for path in DOCUMENTS:
+        text = path.read_text()
+        for named in re.findall(rf"(?<![\w./<-])((?:{'|'.join(TOP)}|tests|\.ci)/[\w./*-]*)", text):
+            if not list(ROOT.glob(named.rstrip("./"))):
+                breaches.append(f"{name_of(path)} speaks of {named}")
+        for named in re.findall(r"(?<![\w./*{}<>_-])(\w+\.(?:py|md|toml))\b", text):
+            if named not in known and named != "messageparams.py":  # a source of the presets' figures, not ours
+                breaches.append(f"{name_of(path)} speaks of {named}")
+    assert_none(breaches)
+
+
+def arrows_drawn() -> set[tuple[str, str]]:
+    """Return (from, to) of every arrow of ARCHITECTURE.md's drawing."""
+    drawing = re.search(r"```mermaid\nflowchart TD\n(.*?)```", (ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL)
+    assert drawing is not None, "ARCHITECTURE.md has no drawing"
+    arrows = set()
+    for line in drawing[1].strip().splitlines():
+        above, below = (side.strip().split(" & ") for side in line.split(" --> "))
+        arrows |= {(a, b) for a in above for b in below}
+    return arrows
+
+
+def all_below(arrows: set[tuple[str, str]]) -> dict[str, set[str]]:
+    """Return what each wing reaches over any number of arrows."""
+    reached: dict[str, set[str]] = {}
+    for wing in MAY_IMPORT:  # from the bottom: what a wing imports stands before it
+        direct = {b for a, b in arrows if a == wing}
+        reached[wing] = direct.union(*(reached[b] for b in direct))
+    return reached
+
+
+def test_the_drawing_of_the_house_is_the_table():
+    drawn = arrows_drawn()
+    table = {(wing, other) for wing, below in MAY_IMPORT.items() for other in below}
+    assert {wing for arrow in drawn for wing in arrow} == set(MAY_IMPORT), "wings drawn are not those of the table"
+    assert drawn <= table, f"drawn but not in the table: {sorted(drawn - table)}"
+    assert all_below(drawn) == all_below(table), "an arrow of the table is not told by the drawing"
 
 
 def test_kernels_are_made_by_our_decorators_alone():

@@ -1,4 +1,4 @@
-"""Every example in a docstring of the product runs, and every public class of the learners has one.
+"""Every example in a docstring of the product and in the README runs; every public class of the learners has one.
 
 pytest's own --doctest-modules goes by folders (agent/, kernels/), which are no import names; this goes by modules.
 """
@@ -6,6 +6,7 @@ pytest's own --doctest-modules goes by folders (agent/, kernels/), which are no 
 import doctest
 import importlib
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -37,3 +38,12 @@ def test_every_example_says_what_it_prints():
 def test_a_public_class_of_the_learners_has_an_example(name):
     found = doctest.DocTestFinder(recurse=False).find(getattr(learn, name), name)
     assert any(test.examples for test in found), f"{name} has no runnable example in its docstring"
+
+
+def test_the_examples_of_the_readme_run():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        test = doctest.DocTestParser().get_doctest(block, {}, "README.md", "README.md", 0)
+        assert test.examples, "a block of Python without a prompt is not run"
+        assert doctest.DocTestRunner(optionflags=FLAGS).run(test).failed == 0

@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ground": ("ground", "receive an agent's alerts and summaries, keep them, print alerts"),
     "ground-thin": ("ground_thin", "receive an agent's 32-byte frames from a modem, acknowledge, keep, print"),
     "report": ("report.command", "write one self-contained HTML report of a run, ground or recording folder"),
-    "demo": ("demo", "run the agent on its embedded scene with a ground station beside it"),
+    "demo": ("demo", "run the agent in a synthetic world with a ground station beside it"),
     "record": ("record", "run on a source and record frames and decisions, for replay"),
     "replay": ("recordings.replay", "run a recording through the same pipeline again, and compare"),
     "compare": ("report.compare", "say how two runs differ: events, scores, models"),

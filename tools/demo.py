@@ -1,4 +1,4 @@
-"""Shows the agent at work: its embedded scene at full speed, with a ground station in a second process.
+"""Shows the agent at work: a synthetic world at full speed, with a ground station in a second process.
 
 The `demo` command, which `make demo` runs. It uses the same doors as a real deployment: a socket between two
 processes, run folders on both sides, a report at the end.
