@@ -57,6 +57,8 @@ class ModelBuilder:
         E[log pi_k], E[pi_k].
     candidates, shares : ndarrays of shape (n_items, KEPT), int32 and float64
         The kept components of each item, largest first after a dense pass, and q(z_s = k).
+    loss : ndarray of shape (capacity,), float64
+        What the last split of each component on trial in this epoch would have lost, in nats; inf where none was.
     """
 
     def __init__(self, family: Family, n_items: int, concentration: float, max_iterations: int):
@@ -70,7 +72,7 @@ class ModelBuilder:
         self.log_weight = np.zeros(capacity)
         self.weight = np.zeros(capacity)
         self.tried = np.zeros(capacity)
-        self._loss = np.zeros(capacity)  # what the last split on trial in this epoch would have lost, in nats
+        self.loss = np.zeros(capacity)
         self._seeds = np.full((capacity, 2), -1, np.int64)  # of each component, what fits it worst (`strangest`)
         spread = np.sqrt(2.0 * family.n_dims)
         self._limits = family.n_dims + spread * np.array([FAR, OUT])
@@ -208,7 +210,7 @@ class ModelBuilder:
                 kept += 1
             else:
                 self.tried[k] = count
-                self._loss[k] = -gain
+                self.loss[k] = -gain
         self.report.splits_kept += kept
         return kept
 
@@ -259,10 +261,10 @@ class ModelBuilder:
         """
         n = self.n_components
         cost = OPTIMISM * 0.5 * (self.family.n_dims + self.family.n_packed)
-        near = np.flatnonzero(self._loss[:n] < cost * np.log(np.maximum(self.counts(), 2.0)))
+        near = np.flatnonzero(self.loss[:n] < cost * np.log(np.maximum(self.counts(), 2.0)))
         room = self.family.capacity - n
-        near = near[np.argsort(self._loss[near], kind="stable")][:room]
-        self._loss[:n] = np.inf
+        near = near[np.argsort(self.loss[near], kind="stable")][:room]
+        self.loss[:n] = np.inf
         if not len(near):
             return False
         before = self.report.free_energy
@@ -309,7 +311,7 @@ class ModelBuilder:
         family.copy(large, k)
         family.copy(small, new)
         self.tried[k] = self.tried[new] = 0.0
-        self._loss[k] = self._loss[new] = np.inf
+        self.loss[k] = self.loss[new] = np.inf
         self.identities.born(new, k)
         self.n_components += 1
 
@@ -363,7 +365,7 @@ class ModelBuilder:
             self.family.combine(self.family.moments, a, b, self.family.moments, large)
             self.family.fit(large)
             self.tried[large] = 0.0
-            self._loss[large] = np.inf
+            self.loss[large] = np.inf
             self.identities.died(small, large)
             gone.append(small)
         for k in sorted(gone, reverse=True):
@@ -376,7 +378,7 @@ class ModelBuilder:
         if k != last:
             self.family.copy(last, k)
             self.tried[k] = self.tried[last]
-            self._loss[k] = self._loss[last]
+            self.loss[k] = self.loss[last]
             self.identities.move(last, k)
         self.n_components = last
 
@@ -413,7 +415,7 @@ class ModelBuilder:
         self._fresh = fresh
         self.report = BuildReport()
         self.identities.begin_epoch()
-        self._loss[:] = np.inf
+        self.loss[:] = np.inf
         if not warm or self.n_components == 0:
             self.start_from_one(items)
         self.expect_dense(items)
@@ -461,7 +463,7 @@ class ModelBuilder:
         """Return every array held, for the account of memory."""
         own: list[np.ndarray] = [self.log_weight, self.weight, self.tried, self.candidates, self.shares]
         own += [
-            self._loss,
+            self.loss,
             self._seeds,
             *self.spare.arrays(),
             self._offsets,

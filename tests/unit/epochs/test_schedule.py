@@ -22,9 +22,9 @@ SETTINGS = [
 def make():
     made = []
 
-    def make(*settings):
+    def make(*settings, clock=None):
         config = load_config(None, [*SETTINGS, *settings])
-        learners = Learners(config, RealClock(), n_patch_dims=PATCH_DIMS, n_frame_dims=FRAME_DIMS)
+        learners = Learners(config, clock or RealClock(), n_patch_dims=PATCH_DIMS, n_frame_dims=FRAME_DIMS)
         made.append(learners)
         return learners
 
@@ -58,16 +58,17 @@ def test_epochs_double_up_to_their_longest_and_become_active_a_fixed_number_of_f
     assert feed(make(), 0, 60) == [(7, 1), (15, 2), (31, 3), (47, 4)]
 
 
-def test_a_slow_worker_changes_no_activation_and_no_bit(make, monkeypatch):
-    fast, slow = make(), make()
-    learn = Learners._learn
+class SlowClock(RealClock):
+    """Asked by the worker for what each learner cost; the answers take their time."""
 
-    def dawdle(self, *arguments):
-        time.sleep(0.05)
-        learn(self, *arguments)
+    def thread_cpu_s(self):
+        time.sleep(0.01)
+        return super().thread_cpu_s()
 
+
+def test_a_slow_worker_changes_no_activation_and_no_bit(make):
+    fast, slow = make(), make(clock=SlowClock())
     expected = feed(fast, 0, 40)
-    monkeypatch.setattr(Learners, "_learn", dawdle)
     assert feed(slow, 0, 40) == expected
     slow.wait()
     fast.wait()
@@ -114,15 +115,14 @@ def test_a_state_that_does_not_fit_changes_nothing(make):
     assert learners.learner_hash() == before
 
 
-def test_a_failure_of_the_learner_surfaces_in_the_pipeline(make, monkeypatch):
-    learners = make()
-
-    def fail(self, *arguments):
+class BrokenClock(RealClock):
+    def thread_cpu_s(self):
         raise FloatingPointError("planted")
 
-    monkeypatch.setattr(Learners, "_learn", fail)
+
+def test_a_failure_of_the_worker_surfaces_in_the_pipeline(make):
     with pytest.raises(FloatingPointError, match="planted"):
-        feed(learners, 0, 20)
+        feed(make(clock=BrokenClock()), 0, 20)
 
 
 def test_a_command_can_end_an_epoch_early(make):
@@ -159,7 +159,9 @@ def test_memory_is_the_same_after_an_hour_of_frames(make):
 
 
 def test_closing_ends_the_thread(make):
+    before = set(threading.enumerate())
     learners = make()
+    started = set(threading.enumerate()) - before
+    assert {thread.name for thread in started} == {"learner"}
     learners.close()
-    assert not any(thread.name == "learner" and thread.is_alive() for thread in [learners._worker])
-    assert threading.active_count() >= 1
+    assert not started & set(threading.enumerate())

@@ -66,18 +66,20 @@ def test_the_factor_stays_that_of_the_active_set_over_many_swaps(objective):
     found = learner(objective, k=12)
     for seed in range(20):
         found.partial_fit(rows(60, seed) * (1.0 + seed / 5))
-    process = found.process_
-    factor = np.tril(process._factor[:12, :12])
-    a = found.exemplars_.astype(np.float64)[process._order]
+    state = found.state()
+    factor = state["objective.factor"]
+    a = found.exemplars_.astype(np.float64)[state["objective.order"]]
     sigma = gaussian_covariance(a, a, LENGTHS, 1.3) + 0.05 * np.eye(12)
     assert found.n_swaps_ > 30
     np.testing.assert_allclose(factor @ factor.T, sigma, atol=1e-12)
-    assert process.drift < 1e-12
+    assert found.process_.drift < 1e-12
 
 
 def test_a_wrong_factor_is_replaced_by_a_fresh_one_and_the_drift_is_told():
     found = learner("entropy").partial_fit(rows(30))
-    found.process_._factor[3, 1] += 0.25
+    state = found.state()
+    state["objective.factor"][3, 1] += 0.25
+    found.restore(state)
     found.partial_fit(rows(15 * 8, seed=1))
     assert found.process_.drift > 1e-3
     precision = found.process_.precision()

@@ -50,11 +50,11 @@ def test_separated_clusters_are_solved_in_two_passes(k, block, order):
         X = np.ascontiguousarray(X[::-1])
     # W = all rows throughout, as the proposition has it: a first pass that only samples
     learner = StreamGreedy(k=k, block=block, validation=24).allocate(4)
-    learner.reservoir_.offer(X, 0, np.random.default_rng(0))
-    learner._objective.start(X, np.random.default_rng(0))
-    learner._objective._take_points(learner.reservoir_, np.arange(24))
-    learner.fix_validation()
-    learner.n_blocks_ = 1
+    sampled = StreamGreedy(k=k, block=block, validation=24).allocate(4).partial_fit(X).flush().state()
+    kept = {name: sampled[name] for name in sampled if name.startswith(("reservoir.", "validation.", "objective."))}
+    nothing = {"objective.e": np.zeros((24, 0), np.float32), "n_blocks": np.array(1), "is_fixed": np.array(1)}
+    learner.restore(learner.state() | kept | nothing)
+    assert (learner.reservoir_.count, learner.n_held_) == (24, 0)
     learner.partial_fit(X).partial_fit(X).flush()
     utility = clustering_utility(X, np.zeros(4))
     best = best_subset(utility, 24, k) if k < 4 else best_of_each(X)

@@ -60,7 +60,7 @@ def test_a_trial_that_gains_nothing_leaves_the_model_as_it_was(seed, covariance)
     bound = builder.build(items, warm=True, merges=True).free_energy
     n, ids = builder.n_components, builder.identities.id.copy()
     # As if every component had failed by almost nothing.
-    builder._loss[:n] = 0.0
+    builder.loss[:n] = 0.0
     kept = builder.try_optimistic_splits(items, merges=False)
     assert builder.report.free_energy >= bound - 1e-9 * abs(bound)
     if not kept:

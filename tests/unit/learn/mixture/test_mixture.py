@@ -2,6 +2,7 @@
 
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -87,11 +88,13 @@ def test_rounded_and_exact_clumps_are_not_taken_for_each_other():
 def test_three_times_as_many_rounded_clumps_fit_at_fifty_dimensions():
     rows, _ = clusters(4, n_rows=6000, n_dims=50, n_clusters=12, gap=0.6)
     room = []
-    for form in ("full", "rounded"):
+    # A second moment: 50 * 51 / 2 float32; rounded, 51 float32 and 50 * 49 / 2 codes of a byte.
+    for form, bytes_of_clump in (("full", 1275 * 4), ("rounded", 51 * 4 + 1225)):
         model = learner(form, n_dims=50, memory=1500, max_components=20).partial_fit(rows)
-        room.append(len(model._items.second))
+        second = model.memory_bytes()["items"] - 1500 * (50 * 4 + 8)  # less the means, float32, and the counts, float64
+        assert second <= 750 * 50 * 4
+        room.append(second / bytes_of_clump)
         assert 0 < len(model.clumps_["covariance"]) <= room[-1]
-        assert model._items.second.nbytes + model._items.codes.nbytes <= 750 * 50 * 4
     assert room == [750 * 50 // 1326, 750 * 50 // 409]
 
 
@@ -109,17 +112,24 @@ def test_same_bits_in_another_thread(form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_memory_is_exact_and_never_grows(form):
-    model = learner(form)
-    before = model.memory_bytes()
-    arrays = [*model._items.arrays(), *model._builder.arrays(), *model._compressor.arrays(), model._pending]
-    rooms = sum(array.nbytes for array in arrays)
-    addresses = [array.ctypes.data for array in arrays]
-    rows, _ = clusters(1, n_rows=2000, n_clusters=9)
-    model.partial_fit(rows)
-    again = [*model._items.arrays(), *model._builder.arrays(), *model._compressor.arrays(), model._pending]
+    rows, _ = clusters(1, n_rows=6000, n_clusters=9)
+    learner(form, memory=2000).partial_fit(rows)  # what is loaded once is loaded
+    tracemalloc.start()
+    try:
+        model = learner(form, memory=2000)
+        taken = tracemalloc.get_traced_memory()[0]
+        before = model.memory_bytes()
+        model.partial_fit(rows)
+        taken_after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
     assert model.memory_bytes() == before
-    assert [array.ctypes.data for array in again] == addresses
-    assert sum(before.values()) == rooms + StudentMixture.bytes_of(covariance_of(form), 4, 12)
+    largest = StudentMixture.bytes_of(covariance_of(form), 4, 12)
+    assert before["predictive"] == largest
+    arrays = sum(before.values()) - largest  # the snapshot for scoring is made later
+    objects = 25_000  # the bytes of the objects that hold the arrays
+    assert arrays <= taken <= arrays + objects
+    assert taken_after <= arrays + largest + objects
     snapshot = model.predictive()
     assert snapshot.memory_bytes() == StudentMixture.bytes_of(covariance_of(form), 4, snapshot.n_components)
 
