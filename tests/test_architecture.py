@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "features": {"base", "settings", "kernels"},
     "learn": {"base", "kernels"},
     "epochs": {"base", "settings", "learn"},
-    "novelty": {"base", "settings", "features", "learn", "epochs"},
+    "novelty": {"base", "settings", "features", "learn", "epochs", "kernels"},
     "events": {"base", "settings", "gate", "novelty", "epochs", WIRE},
     "pipeline": {"base", "settings", "gate", "features", "learn", "epochs", "novelty", "events", WIRE},
     "restart": {"base", "settings", "sources", "pipeline", WIRE, DISK},

@@ -5,16 +5,12 @@ Read by agent/novelty/score.py, which makes every row at start: a camera may onl
 
 from collections.abc import Callable
 
-from stillwatch.novelty.baselines import ComponentBaseline, PlaceBaseline
-from stillwatch.novelty.rules import LEAST_SPREAD_COMPONENTS, LEAST_SPREAD_PLACES
+from stillwatch.novelty.baselines import ComponentBaseline
+from stillwatch.novelty.rules import LEAST_SPREAD_COMPONENTS
 from stillwatch.novelty.strategy import Sizes, Strategy
 from stillwatch.novelty.surprise import Surprise
+from stillwatch.novelty.unlikeness import Unlikeness
 from stillwatch.settings import Config
-
-
-def _by_place(config: Config, sizes: Sizes) -> Strategy:
-    baseline = PlaceBaseline(sizes.capacity_patches, sizes.n_row_dims)
-    return Surprise(config.novelty, baseline, sizes.capacity_patches, LEAST_SPREAD_PLACES)
 
 
 def _by_component(config: Config, sizes: Sizes) -> Strategy:
@@ -22,4 +18,4 @@ def _by_component(config: Config, sizes: Sizes) -> Strategy:
     return Surprise(config.novelty, baseline, sizes.capacity_patches, LEAST_SPREAD_COMPONENTS)
 
 
-STRATEGIES: dict[str, Callable[[Config, Sizes], Strategy]] = {"places": _by_place, "components": _by_component}
+STRATEGIES: dict[str, Callable[[Config, Sizes], Strategy]] = {"places": Unlikeness, "components": _by_component}

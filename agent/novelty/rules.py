@@ -5,7 +5,8 @@ Read by the modules of agent/novelty. It must not hold what a user may set: that
 
 # -- the frame's score ---------------------------------------------------------------------------------------
 
-NOVEL = 3.0  # deviations above the usual: from here a patch is part of a region, and doubted as a teacher
+NS = 1e9  # nanoseconds a second: stream times come in them
+NOVEL = 3.0  # deviations above the usual: from here a patch is part of a region
 HIGHEST = 30.0  # deviations: one absurd patch must not be a frame's score
 NEIGHBOURS = 3  # patches across: things cover neighbouring patches, noise does not
 MAX_REGIONS = 8  # regions of a frame: more are no places to point at
@@ -13,16 +14,11 @@ SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
 # Deviations of patches: the smallest deviation of a frame's statistic, and what it is taken for at first. Under a fixed
 # camera every new model moves the means of places a little for all later frames; components are measured anew instead.
-LEAST_SPREAD_PLACES = 0.7
 LEAST_SPREAD_COMPONENTS = 0.8
 
 # -- baselines -----------------------------------------------------------------------------------------------
 
-CLIP = 3.0  # deviations: how far one surprise may pull a baseline
-DOUBTED_SHARE = 0.1  # of what other places learn: novelty that no event was raised for must not become usual
 LEAST_SHARE = 0.05  # of the typical variance: the least that a component may have
-POOLED_FRAMES = 10  # frames: a place watched this long is judged half by itself, half by the typical place
-MEMORY_FRAMES = 100  # frames, about three models: what a place's surprise was under older ones means little
 KEPT_ROWS = 2048  # rows of the whole past, 30 a component where there are many
 KEPT_ROWS_PER_FRAME = 64  # rows: a frame's patches resemble each other, more of them say little
 SHRINK_ROWS = 20  # rows: a component with this many kept ones is judged half by them, half by all
@@ -59,3 +55,42 @@ LEAST_TEXTURE = 1.5  # grey levels of deviation: below it a block shows no motio
 FIRST_LAG = 4  # frames: a slow vehicle needs some to leave its place
 KEPT_SHARE = 0.5  # of its structure: a block that keeps less has moved
 MOVED_SHARE = 0.5  # of the textured blocks: people and cars move fewer, a moving camera nearly all
+
+
+# -- a fixed camera: what is usual at a place (place_memory.py) ----------------------------------------------
+
+SAMPLES = 48  # frames kept of all that was watched: one in fifty is told from none, 5 MB at 384 x 288
+LEAST_SAMPLES = 4  # samples before anything is said: under a second of a camera's stream
+LIKE_SHARE = 0.06  # of the samples that must be like a patch: below, it is not usual at its place
+SAMPLE_S = 0.2  # seconds between candidates: closer frames say the same again
+RECENT = 8  # frames of the last seconds
+RECENT_S = 0.35  # seconds between them: with RECENT_SHARE, what stands still for two seconds is usual
+RECENT_SHARE = 0.7  # of the last seconds that must be like a patch
+LEAST_UNIT = 0.5  # of the typical place's usual distance: no place is more exact than its camera
+EARLY_SAMPLES = 6.0  # with so many samples distances count half: moments near each other are alike
+MOST_UNLIKE = 4.0  # logarithm of the distance over the usual: one absurd patch must not be a whole region
+
+# -- a fixed camera: how often something is at a place (traffic.py) ------------------------------------------
+
+THERE = 1.5  # unlikeness from which something is at a place
+VISIT_S = 1.0  # seconds that one visit counts at most: whoever stays is no more usual than who passes
+RARE_SHARE = 0.01  # of the time: a place with less traffic counts fully
+LEAST_WEIGHT = 0.2  # of the busiest place: even there, something can be new
+WATCHED_PRIOR_S = 10.0  # seconds of watching that are taken for granted before anything is known,
+TRAFFIC_PRIOR_S = 0.3  # seconds of traffic in them: a place has three in a hundred then,
+EMPTY_PRIOR_S = 2.0  # and seconds without anything at all
+BUSY_SHARE = 0.05  # of the time that nothing is there: up to here traffic alone decides what is usual,
+EMPTY_SHARE = 0.25  # from here on every visit is news, wherever it goes
+REACH = 5  # patches across: who walks here could have walked beside
+
+# -- a fixed camera: what a frame's level usually is (level.py) ----------------------------------------------
+
+LEAST_LEVEL = 5.0  # below, nothing is there: a thing of three by three patches comes to more
+LEAST_LEVEL_DEVIATION = 1.75  # no place is steadier: LEAST_LEVEL is just told where nothing ever is
+EARLY_S = 5.0  # seconds after which the least is still twice as high
+LOWER = (0.05, 0.30)  # quantiles of the lower half, where no event is: what is usual where nothing often is
+UPPER = (0.50, 0.95)  # quantiles where nothing is ever empty: events are few there, and the lower half says too little
+NARROW = 0.75  # what was seen holds the events too: the usual spreads less than all of it
+IN_EVENT = 0.2  # weight of frames in events: they may be the scene's own, but are not believed at once
+HIGHEST_LEVEL = 64.0  # the whole frame at MOST_UNLIKE
+LEVEL_BINS = 256  # a quarter each

@@ -21,13 +21,16 @@ from stillwatch.features.rows import Rows
 from stillwatch.gate.gate import Gate
 from stillwatch.gate.global_change import GlobalChange
 from stillwatch.gate.measures import measure
-from stillwatch.novelty.baselines import ComponentBaseline, PlaceBaseline
+from stillwatch.novelty.baselines import ComponentBaseline
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
+from stillwatch.novelty.level import FrameLevel
 from stillwatch.novelty.motion import CameraMotion
+from stillwatch.novelty.place_memory import PlaceMemory
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
 from stillwatch.novelty.surprise import Surprise
+from stillwatch.novelty.traffic import Traffic
 from stillwatch.pipeline.pipeline import Pipeline
 from stillwatch.settings.config import Config, EncoderConfig, EventsConfig, GateConfig, NoveltyConfig, SourceConfig
 from stillwatch.settings.reader import load_config
@@ -80,10 +83,46 @@ def play_motion(motion: CameraMotion, frames: range) -> list:
     return told
 
 
-def places() -> PlaceBaseline:
-    baseline = PlaceBaseline(PLACES, DIMS)
-    baseline.take_grid(GRID)
-    return baseline
+def places() -> PlaceMemory:
+    memory = PlaceMemory(PLACES, DIMS, horizon_s=600.0, seed=1)
+    memory.reset(PLACES)
+    return memory
+
+
+def play_places(memory: PlaceMemory, frames: range) -> list:
+    told = []
+    for i in frames:
+        rows = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
+        out = np.zeros(PLACES, np.float32)
+        memory.unlikeness(rows, np.ones(PLACES, bool), out)
+        memory.learn(rows, np.ones(PLACES, bool), t_of(i))
+        told.append(out.tobytes())
+    return told
+
+
+def traffic() -> Traffic:
+    made = Traffic(PLACES, 600.0)
+    made.reset(GRID)
+    return made
+
+
+def play_traffic(traffic: Traffic, frames: range) -> list:
+    told = []
+    for i in frames:
+        out, there = np.zeros(PLACES, np.float32), np.random.default_rng(i).random(PLACES).astype(np.float32) * 2.0
+        traffic.weights(out)
+        traffic.learn(there, i % 3 == 0, t_of(i))
+        told.append((traffic.emptiness, out.tobytes()))
+    return told
+
+
+def play_level(level: FrameLevel, frames: range) -> list:
+    told = []
+    for i in frames:
+        value = float(np.random.default_rng(i).gamma(2.0, 3.0))
+        told.append(level.standardise(value, 0.5))
+        level.learn(value, t_of(i), i % 7 == 0)
+    return told
 
 
 def components() -> ComponentBaseline:
@@ -101,7 +140,7 @@ class OneNormal:
         label[:] = 0
 
 
-def play_baseline(baseline: PlaceBaseline | ComponentBaseline, frames: range) -> list:
+def play_baseline(baseline: ComponentBaseline, frames: range) -> list:
     told = []
     for i in frames:
         rows = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
@@ -125,7 +164,7 @@ def play_numbers(stage: RarityCalibration | RunningSpread, frames: range) -> lis
 
 
 def surprise() -> Surprise:
-    return Surprise(NoveltyConfig(), PlaceBaseline(PLACES, DIMS), PLACES, 0.7)
+    return Surprise(NoveltyConfig(), components(), PLACES, 0.7)
 
 
 def noise_rows(i: int, rule: CameraRule) -> Rows:
@@ -242,7 +281,9 @@ STAGES = {
     "features, warming up": Case(lambda: features_of(8), play_features, 4),
     "features, frozen": Case(lambda: features_of(3), play_features, 4),
     "camera motion": Case(lambda: CameraMotion("auto"), play_motion, 6),
-    "place baseline": Case(places, play_baseline),
+    "place memory": Case(places, play_places),
+    "traffic": Case(traffic, play_traffic),
+    "frame level": Case(lambda: FrameLevel(600.0), play_level),
     "component baseline": Case(components, play_baseline),
     "calibration": Case(lambda: RarityCalibration(60.0), play_numbers),
     "spread": Case(lambda: RunningSpread(60.0, 0.7, 0.7), play_numbers),
@@ -264,13 +305,15 @@ OUTSIDE = [
     ("gate", "seen.picture", 99),
     ("global change", "previous_chroma", -1.0),
     ("camera motion", "n_frames", 13),
-    ("place baseline", "variance", -0.1),
-    ("place baseline", "watched.frames", 101),
+    ("frame level", "levels_s", -0.1),
+    ("place memory", "unit", -0.1),
+    ("traffic", "watched.seconds", -1.0),
     ("component baseline", "deviation", 0.0),
     ("calibration", "weights", -1.0),
     ("calibration", "run", 33),
     ("spread", "variance", -0.1),
-    ("place baseline", "watched.grid_rows", 1000),
+    ("traffic", "watched.grid_rows", 1000),
+    ("place memory", "counts.held", 1000),
     ("surprise", "frames.epoch", -2),
     ("novelty, fixed", "counts.scored", -1),
     ("alert budget", "left", -0.5),

@@ -72,7 +72,7 @@ def test_an_alert_says_when_it_began_where_it_is_and_how_rare():
 
 
 def test_it_stays_open_above_the_lower_threshold_and_ends_a_gap_after_the_last_rare_frame():
-    told = play(EventLife(CONFIG), [500] * 3 + [20] * 5 + [1] * 20)
+    told = play(EventLife(CONFIG), [500] * 3 + [25] * 5 + [1] * 20)
     assert phases(told) == [(2, "new"), (12, "end")]
     assert told[-1][1].duration_s == pytest.approx(0.7)
     assert {record.id for _, record in told} == {0}

@@ -1,0 +1,124 @@
+"""What a frame's novelty usually is here, read off the calmer part of all that was watched.
+
+Called by agent/novelty/unlikeness.py. It must not decide what is told: it says how far from the usual a frame is, and
+how rare that would be.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from stillwatch.base import Commit, Restorable, State, prepare_record, record_bytes, record_state, saved, saved_array
+from stillwatch.novelty.rules import (
+    EARLY_S,
+    HIGHEST_LEVEL,
+    IN_EVENT,
+    LEAST_LEVEL,
+    LEAST_LEVEL_DEVIATION,
+    LEVEL_BINS,
+    LOWER,
+    MAX_RARITY,
+    NARROW,
+    NS,
+    UPPER,
+)
+
+_NORMAL = NormalDist()
+
+
+@dataclass
+class _Watched:
+    """How long each level was seen, and all of them together, in seconds; the stream time of the last frame, ns."""
+
+    levels_s: np.ndarray = saved_array((LEVEL_BINS,), np.float64, low=0.0)
+    seconds: float = saved(0.0, low=0.0)
+    t_ns: int = saved(-1, low=-1)
+
+
+class FrameLevel(Restorable):
+    """A histogram of levels, and a normal law fitted to its lower half.
+
+    Events lift some frames far above the others, for any share of the time: the upper half of what was seen says
+    little of what is usual, the lower half a lot. A quiet place has a level near none, and LEAST_LEVEL decides; a place
+    that is never empty has a level and a spread, and what stands out of them is told.
+
+    Parameters
+    ----------
+    halflife_s : float
+        Of what is remembered, once so much was watched; an average over everything before.
+    """
+
+    def __init__(self, halflife_s: float):
+        self._halflife_s = halflife_s
+        self._watched = _Watched()
+        self._edges = np.linspace(0.0, HIGHEST_LEVEL, LEVEL_BINS + 1)
+
+    def reset(self) -> None:
+        """Forget everything: the camera has another view."""
+        self._watched = _Watched()
+
+    @staticmethod
+    def level_of(unlikeness: np.ndarray) -> float:
+        """Return the root of what is unlike, summed over patches from one unit on."""
+        return math.sqrt(float(unlikeness[unlikeness >= 1.0].sum()))
+
+    def is_least(self, unlikeness: np.ndarray) -> bool:
+        """Whether so little is unlike that nothing would be told of it, however quiet the place."""
+        return self.level_of(unlikeness) < LEAST_LEVEL
+
+    def usual(self, emptiness: float) -> tuple[float, float]:
+        """Return mean and deviation of a normal law with quantiles of what was seen; zeros before.
+
+        emptiness : float
+            1 where often nothing is to be seen: the lower half is believed. 0 where that is never so: the upper one is.
+        """
+        total = float(self._watched.levels_s.sum())
+        if total <= 0.0:
+            return 0.0, 0.0
+        shares = np.concatenate([[0.0], np.cumsum(self._watched.levels_s) / total])
+        calm, busy = (self._normal(shares, *quantiles) for quantiles in (LOWER, UPPER))
+        # Where nothing is ever empty its median is the usual, whatever the fit of the upper half says of its mean.
+        mean = emptiness * calm.mean + (1.0 - emptiness) * busy.mean
+        return mean, emptiness * calm.stdev + (1.0 - emptiness) * busy.stdev
+
+    def _normal(self, shares: np.ndarray, low: float, high: float) -> NormalDist:
+        """Return the normal law whose two quantiles are those of what was seen."""
+        z_low, z_high = _NORMAL.inv_cdf(low), _NORMAL.inv_cdf(high)
+        at_low, at_high = (float(np.interp(q, shares, self._edges)) for q in (low, high))
+        deviation = (at_high - at_low) / (z_high - z_low)
+        return NormalDist(at_low - z_low * deviation, deviation)
+
+    def standardise(self, level: float, emptiness: float) -> float:
+        """Return how many deviations above the usual a level is."""
+        mean, deviation = self.usual(emptiness)
+        least = LEAST_LEVEL_DEVIATION * (1.0 + EARLY_S / max(self._watched.seconds, 0.1 * EARLY_S))
+        return (level - mean) / max(NARROW * deviation, least)
+
+    @staticmethod
+    def rarity(deviations: float) -> float:
+        """Return N, one frame in N, by the normal law: a scale for thresholds, not a count of what was seen."""
+        return min(1.0 / max(0.5 * math.erfc(deviations / math.sqrt(2.0)), 1.0 / MAX_RARITY), MAX_RARITY)
+
+    def learn(self, level: float, t_ns: int, in_event: bool) -> None:
+        """Remember the level of the frame at stream time `t_ns`."""
+        watched = self._watched
+        elapsed_s = min(max(t_ns - watched.t_ns, 0) / NS, 1.0) if watched.t_ns >= 0 else 0.0
+        watched.t_ns = t_ns
+        watched.seconds += elapsed_s
+        watched.levels_s *= 0.5 ** (elapsed_s / self._halflife_s)
+        place = min(int(level * LEVEL_BINS / HIGHEST_LEVEL), LEVEL_BINS - 1)
+        watched.levels_s[place] += elapsed_s * (IN_EVENT if in_event else 1.0)
+
+    def state(self) -> State:
+        """Return what was watched."""
+        return record_state(self._watched)
+
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        return prepare_record(self._watched, state, "level")
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of the histogram."""
+        return {"level": record_bytes(self._watched) + self._edges.nbytes}

@@ -1,0 +1,198 @@
+"""What is usual at each place of a fixed camera: samples of all that was watched, and of the last seconds.
+
+Called by agent/novelty/unlikeness.py. It must not decide what is an event, nor leave events out: everything that was
+seen is sampled, and what was seen rarely stays rare among the samples.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stillwatch.base import Array as Saved
+from stillwatch.base import (
+    Commit,
+    Restorable,
+    SnapshotError,
+    State,
+    check_arrays,
+    prepare_record,
+    record_state,
+    saved,
+    with_prefix,
+    without_prefix,
+)
+from stillwatch.kernels import place_memory as kernels
+from stillwatch.novelty.rules import (
+    EARLY_SAMPLES,
+    LEAST_SAMPLES,
+    LEAST_UNIT,
+    LIKE_SHARE,
+    MOST_UNLIKE,
+    NS,
+    RECENT,
+    RECENT_S,
+    RECENT_SHARE,
+    SAMPLE_S,
+    SAMPLES,
+)
+
+
+@dataclass(slots=True)
+class _Counts:
+    """How much is held and when the next frame is taken; stream times in nanoseconds."""
+
+    places: int = saved(0, low=0)
+    held: int = saved(0, low=0, high=SAMPLES)
+    seen: int = saved(0, low=0)  # candidates, up to the horizon
+    offered: int = saved(0, low=0)  # candidates, all: each has a generator of its own
+    sample_ns: int = saved(0, low=0)
+    recent: int = saved(0, low=0, high=RECENT)
+    recent_next: int = saved(0, low=0, high=RECENT - 1)
+    recent_ns: int = saved(0, low=0)
+
+
+class PlaceMemory(Restorable):
+    """Says how unlike everything seen at its place a patch is, in logarithms of what is usual there.
+
+    A reservoir of whole frames is a uniform sample of all that was watched (algorithm R [1]_, forgetting once
+    `horizon_s` are behind): what filled a place for a few seconds fills few of its samples, however busy the start
+    was, and ever fewer. A patch is as unlike its place as the distance to the m-th nearest sample says, m being
+    `LIKE_SHARE` of the samples: less than that share is not usual. What is like most of the last seconds is usual as
+    well: a bottle that was taken away is news once.
+
+    Distances are told in units of the place's own: the median over its samples of the same distance to the others.
+    Foliage differs from itself all day and may; a wall may not.
+
+    Parameters
+    ----------
+    capacity : int
+        Most places a frame can have.
+    n_dims : int
+        Of a patch, without its place.
+    horizon_s : float
+        Stream time after which old samples begin to give way.
+    seed : int
+
+    References
+    ----------
+    .. [1] J. S. Vitter, Random sampling with a reservoir, ACM TOMS 11(1), 1985, 37-57.
+    """
+
+    def __init__(self, capacity: int, n_dims: int, *, horizon_s: float, seed: int):
+        self._past = np.zeros((capacity, SAMPLES, n_dims), np.float32)
+        self._recent = np.zeros((capacity, RECENT, n_dims), np.float32)
+        self._unit = np.ones(capacity, np.float32)
+        self._distance, self._fresh = np.zeros(capacity, np.float32), np.zeros(capacity, np.float32)
+        self._typical = np.zeros(capacity, np.float32)
+        most = max(SAMPLES, RECENT)
+        self._best, self._own = np.zeros(most, np.float32), np.zeros(most, np.float32)
+        self._pair = np.zeros((SAMPLES, SAMPLES), np.float32)
+        self._horizon = max(round(horizon_s / SAMPLE_S), SAMPLES)
+        self._seed = seed
+        self._now = _Counts()
+
+    @property
+    def ready(self) -> bool:
+        """Whether enough samples are held to say anything."""
+        return self._now.held >= LEAST_SAMPLES
+
+    def reset(self, n_places: int) -> None:
+        """Forget everything: the grid has another shape, or the camera another view."""
+        self._now = _Counts(places=n_places)
+
+    def unlikeness(self, rows: np.ndarray, valid: np.ndarray, out: np.ndarray) -> None:
+        """Write how unlike its place each row is: the logarithm of its distance over the usual one, at least 0.
+
+        What all places of the frame share (haze, exposure, a shake) is taken off.
+
+        rows : ndarray of shape (n, n_dims), float32, C order;  valid : (n,) bool;  out : (n,) float32, 0 if not valid
+        """
+        n, now = len(rows), self._now
+        if not self.ready:
+            out[:] = 0.0
+            return
+        distance = self._distance[:n]
+        rank = min(int(LIKE_SHARE * now.held), now.held - 1)
+        kernels.nearest_samples(rows, self._past[:n], now.held, rank, self._best, distance)
+        if now.recent == RECENT:
+            fresh = self._fresh[:n]
+            rank = int(RECENT_SHARE * RECENT)
+            kernels.nearest_samples(rows, self._recent[:n], RECENT, rank, self._best, fresh)
+            np.minimum(distance, fresh, out=distance)
+        np.divide(distance, self._unit[:n], out=out)
+        np.log(np.maximum(out, 1e-3, out=out), out=out)
+        if valid.any():
+            out -= max(float(np.median(out[valid])), 0.0)
+        np.clip(out, 0.0, MOST_UNLIKE, out=out)
+        out[~valid] = 0.0
+
+    def learn(self, rows: np.ndarray, valid: np.ndarray, t_ns: int) -> None:
+        """Let the frame at stream time `t_ns` into the samples, if it is its turn and chance wants it."""
+        now = self._now
+        if now.recent == 0 or t_ns >= now.recent_ns:
+            self._recent[: len(rows), now.recent_next] = rows
+            now.recent_next = (now.recent_next + 1) % RECENT
+            now.recent = min(now.recent + 1, RECENT)
+            now.recent_ns = t_ns + round(RECENT_S * NS)
+        if now.seen and t_ns < now.sample_ns:
+            return
+        now.sample_ns = t_ns + round(SAMPLE_S * NS)
+        slot = now.held
+        if now.held == SAMPLES:
+            slot = int(np.random.default_rng([self._seed, now.offered]).integers(min(now.seen + 1, self._horizon)))
+        now.seen, now.offered = min(now.seen + 1, self._horizon), now.offered + 1
+        if slot < SAMPLES:
+            self._past[: len(rows), slot] = rows
+            now.held = max(now.held, slot + 1)
+            self._measure(len(rows), valid)
+
+    def _measure(self, n: int, valid: np.ndarray) -> None:
+        """Find out what distance is usual at each place, among the samples as they are now."""
+        held = self._now.held
+        if held < LEAST_SAMPLES:
+            return
+        rank = min(int(LIKE_SHARE * held), held - 2)
+        typical = self._typical[:n]
+        kernels.typical_distances(self._past[:n], held, rank, held // 2, self._pair, self._best, self._own, typical)
+        least = LEAST_UNIT * float(np.median(typical[valid])) if valid.any() else 0.0
+        np.hypot(typical, max(least, 1e-6), out=self._unit[:n])
+        # Neighbouring moments are more alike than moments of an hour: the first samples say too little of the usual.
+        self._unit[:n] *= 1.0 + EARLY_SAMPLES / held
+
+    def state(self) -> State:
+        """Return the samples and what was measured on them."""
+        now = self._now
+        state = with_prefix("counts", record_state(now))
+        state["past"] = self._past[: now.places, : now.held].copy()
+        state["recent"] = self._recent[: now.places, : now.recent].copy()
+        return state | {"unit": self._unit[: now.places].copy()}
+
+    def prepare(self, state: State) -> Commit:
+        """Validate a saved state of the same settings; SnapshotError where it does not fit."""
+        counts = _Counts()
+        prepare_record(counts, without_prefix("counts", state), "places")()
+        n, n_dims, where = counts.places, self._past.shape[2], "places"
+        if n > len(self._past):
+            raise SnapshotError(f"{where}: the saved state has {n} places, there is room for {len(self._past)}")
+        arrays = {name: array for name, array in state.items() if not name.startswith("counts.")}
+        wanted = {
+            "past": Saved(np.float32, (n, counts.held, n_dims)),
+            "recent": Saved(np.float32, (n, counts.recent, n_dims)),
+            "unit": Saved(np.float32, (n,), low=0.0),
+        }
+        check_arrays(arrays, wanted, where)
+        held = {name: array.copy() for name, array in arrays.items()}
+
+        def commit() -> None:
+            self._now = counts
+            self._past[:n, : counts.held], self._recent[:n, : counts.recent] = held["past"], held["recent"]
+            self._unit[:n] = held["unit"]
+
+        return commit
+
+    def memory_bytes(self) -> dict[str, int]:
+        arrays = (
+            self._past, self._recent, self._unit, self._distance, self._fresh, self._typical, self._best, self._own,
+            self._pair,
+        )  # fmt: skip
+        return {"place memory": sum(array.nbytes for array in arrays)}

@@ -1,0 +1,103 @@
+"""Novelty under a fixed camera: what is unlike everything seen at its place, where little ever comes.
+
+A row of agent/novelty/registry.py. It learns from every frame, events included: what was seen for a share of the time
+has that share of the samples, so that nothing needs to be left out, and a busy start washes out by itself.
+"""
+
+import cv2
+import numpy as np
+
+from stillwatch.base import Commit, Restorable, Stage, State, prepare_parts, state_of_parts
+from stillwatch.epochs import PATCHES, Models
+from stillwatch.features import Rows
+from stillwatch.novelty.level import FrameLevel
+from stillwatch.novelty.place_memory import PlaceMemory
+from stillwatch.novelty.regions import novel_regions
+from stillwatch.novelty.rules import NEIGHBOURS, NOVEL
+from stillwatch.novelty.strategy import Judgement, Sizes
+from stillwatch.novelty.traffic import Traffic
+from stillwatch.settings import Config
+
+
+class Unlikeness(Restorable):
+    """Judges patches by what their places have shown, weighed by traffic, and the frame by their sum.
+
+    The patch mixture names what a patch is most like; it does not judge here: what crossed the first frames is a
+    component of its like any other, however seldom it came since.
+
+    Parameters
+    ----------
+    config : Config
+    sizes : Sizes
+    """
+
+    def __init__(self, config: Config, sizes: Sizes):
+        self._least_patches = config.novelty.least_patches
+        halflife_s, n = config.novelty.halflife_s, sizes.capacity_patches
+        self._memory = PlaceMemory(n, sizes.n_patch_dims, horizon_s=halflife_s, seed=config.agent.seed)
+        self._traffic = Traffic(n, halflife_s)
+        self._level = FrameLevel(halflife_s)
+        self._grid_shape = (0, 0)
+        self._density, self._labels = np.zeros(n), np.zeros(n, np.int64)
+        self._unlikeness, self._weights = np.zeros(n, np.float32), np.zeros(n, np.float32)
+
+    def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
+        """Judge a frame at stream time `t_ns`; it teaches nothing. A grid of another shape makes places void."""
+        self._take_grid(rows.grid_shape)
+        n, grid = len(rows.plain), rows.grid_shape
+        labels, unlikeness, weights = self._labels[:n], self._unlikeness[:n], self._weights[:n]
+        models[PATCHES].score_and_label(rows.patches, self._density[:n], labels)
+        labels[~rows.valid] = -1
+        self._memory.unlikeness(rows.plain, rows.valid, unlikeness)
+        # Things cover neighbouring patches, noise does not.
+        unlikeness[:] = cv2.blur(
+            unlikeness.reshape(grid), (NEIGHBOURS, NEIGHBOURS), borderType=cv2.BORDER_REPLICATE
+        ).ravel()
+        unlikeness[~rows.valid] = 0.0
+        self._traffic.weights(weights)
+        weights *= unlikeness
+        level = self._level.level_of(weights)
+        value = self._level.standardise(level, self._traffic.emptiness)
+        weights *= NOVEL  # one unit of weighed unlikeness is novel: the deviations that regions and pictures show
+        regions = novel_regions(weights.reshape(grid), rows.centres, self._least_patches)
+        return Judgement(unlikeness, weights, labels, regions, level, value, self._level.rarity(value))
+
+    def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> None:
+        """Let a frame teach what is usual; its level counts little in an event, its patches as all others do."""
+        self._take_grid(rows.grid_shape)
+        is_ready = self._memory.ready
+        self._memory.learn(rows.plain, rows.valid, t_ns)
+        if judgement is not None and is_ready:
+            self._traffic.learn(judgement.surprise, self._level.is_least(judgement.surprise), t_ns)
+            self._level.learn(judgement.statistic, t_ns, in_event)
+
+    def _take_grid(self, grid_shape: tuple[int, int]) -> None:
+        if grid_shape != self._grid_shape:
+            self._grid_shape = grid_shape
+            self._memory.reset(grid_shape[0] * grid_shape[1])
+            self._traffic.reset(grid_shape)
+            self._level.reset()
+
+    # -- state -----------------------------------------------------------------------------------------------
+
+    def _parts(self) -> dict[str, Stage]:
+        return {"memory": self._memory, "traffic": self._traffic, "level": self._level}
+
+    def state(self) -> State:
+        """Return everything that later judgements depend on, as copies."""
+        return state_of_parts(self._parts())
+
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        take_parts = prepare_parts(self._parts(), state, "novelty")
+
+        def commit() -> None:
+            take_parts()
+            self._grid_shape = self._traffic.grid_shape
+
+        return commit
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of all arrays at the largest frame."""
+        own = self._density.nbytes + self._labels.nbytes + self._unlikeness.nbytes + self._weights.nbytes
+        return {"unlikeness": own + sum(sum(part.memory_bytes().values()) for part in self._parts().values())}

@@ -1,0 +1,105 @@
+"""How far a descriptor is from what a place has shown before, and how far those samples are from each other.
+
+Called by agent/novelty/place_memory.py. It must not choose what is remembered: samples are given, place by place.
+"""
+
+import math
+
+import numpy as np
+from numba import types
+
+from stillwatch.kernels._jit import kernel, reduction_kernel
+from stillwatch.kernels._types import f4, i8, matrix, read_matrix, vector
+
+_SAMPLES = types.Array(f4, 3, "C", readonly=True)
+_FAR = np.float32(1e30)
+
+
+@reduction_kernel(f4(read_matrix(f4), i8, _SAMPLES, i8))
+def _squared_distance(rows, p, samples, r):
+    """Return the squared Euclidean distance of row p to sample r of place p."""
+    total = np.float32(0.0)
+    for d in range(rows.shape[1]):
+        step = rows[p, d] - samples[p, r, d]
+        total += step * step
+    return total
+
+
+@reduction_kernel(f4(_SAMPLES, i8, i8, i8))
+def _sample_distance(samples, p, r, s):
+    """Return the squared Euclidean distance of samples r and s of place p."""
+    total = np.float32(0.0)
+    for d in range(samples.shape[2]):
+        step = samples[p, r, d] - samples[p, s, d]
+        total += step * step
+    return total
+
+
+@kernel(types.void(vector(f4), i8, f4))
+def _keep_smallest(best, rank, value):
+    """Insert a value into best[0..rank], the smallest so far in rising order, if it belongs there."""
+    if value < best[rank]:
+        k = rank
+        while k > 0 and best[k - 1] > value:
+            best[k] = best[k - 1]
+            k -= 1
+        best[k] = value
+
+
+@kernel(types.void(read_matrix(f4), _SAMPLES, i8, i8, vector(f4), vector(f4)))
+def nearest_samples(rows, samples, n, rank, best, out):
+    """Write the distance of each row to the (rank + 1)-th nearest of its place's samples.
+
+    Parameters
+    ----------
+    rows : (n_places, n_dims) float32, read only
+    samples : (n_places, capacity, n_dims) float32, read only
+    n : int64
+        Samples that are held, more than `rank`.
+    rank : int64
+    best : (rank + 1,) float32 or longer, workspace
+    out : (n_places,) float32, written
+    """
+    for p in range(out.shape[0]):
+        for k in range(rank + 1):
+            best[k] = _FAR
+        for r in range(n):
+            _keep_smallest(best, rank, _squared_distance(rows, p, samples, r))
+        out[p] = math.sqrt(best[rank])
+
+
+@kernel(types.void(_SAMPLES, i8, i8, i8, matrix(f4), vector(f4), vector(f4), vector(f4)))
+def typical_distances(samples, n, rank, place, pair, best, own, out):
+    """Write what `nearest_samples` says of a place's own samples, each against the others: the place-th smallest.
+
+    Parameters
+    ----------
+    samples : (n_places, capacity, n_dims) float32, read only
+    n : int64
+        Samples that are held, more than `rank + 1`.
+    rank : int64
+    place : int64
+        Below n; n // 2 is the median.
+    pair : (n, n) float32 or larger, workspace
+    best : (rank + 1,) float32 or longer, workspace
+    own : (n,) float32 or longer, workspace
+    out : (n_places,) float32, written
+    """
+    for p in range(out.shape[0]):
+        for r in range(n):
+            pair[r, r] = _FAR
+            for s in range(r):
+                pair[r, s] = _sample_distance(samples, p, r, s)
+                pair[s, r] = pair[r, s]
+        for r in range(n):
+            for k in range(rank + 1):
+                best[k] = _FAR
+            for s in range(n):
+                _keep_smallest(best, rank, pair[r, s])
+            value = best[rank]
+            k = r
+            while k > 0 and own[k - 1] > value:
+                own[k] = own[k - 1]
+                k -= 1
+            own[k] = value
+        out[p] = math.sqrt(own[place])

@@ -1,0 +1,52 @@
+"""Distances to what a place has shown before, against plain NumPy."""
+
+import numpy as np
+import pytest
+from kernel_allocations import assert_no_allocation
+
+from stillwatch.kernels import place_memory as kernels
+
+
+def world(seed, n_places=5, capacity=9, n_dims=4):
+    rng = np.random.default_rng(seed)
+    samples = rng.normal(size=(n_places, capacity, n_dims)).astype(np.float32)
+    return rng.normal(size=(n_places, n_dims)).astype(np.float32), samples
+
+
+@pytest.mark.parametrize(("n", "rank"), [(1, 0), (4, 0), (4, 3), (9, 2)])
+def test_distance_to_the_nearest_samples_is_what_sorting_says(n, rank):
+    rows, samples = world(n)
+    out = np.zeros(len(rows), np.float32)
+    kernels.nearest_samples(rows, samples, n, rank, np.zeros(4, np.float32), out)
+    wanted = np.sort(np.linalg.norm(samples[:, :n] - rows[:, None], axis=2), axis=1)[:, rank]
+    np.testing.assert_allclose(out, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("n", "rank", "place"), [(2, 0, 1), (5, 1, 2), (9, 2, 0), (9, 2, 8)])
+def test_typical_distance_is_each_samples_own_against_the_others(n, rank, place):
+    _, samples = world(n + 10)
+    out = np.zeros(len(samples), np.float32)
+    kernels.typical_distances(
+        samples, n, rank, place, np.zeros((9, 9), np.float32), np.zeros(4, np.float32), np.zeros(9, np.float32), out
+    )
+    for p, found in enumerate(out):
+        own = [
+            sorted(np.linalg.norm(samples[p, r] - samples[p, s]) for s in range(n) if s != r)[rank] for r in range(n)
+        ]
+        assert found == pytest.approx(sorted(own)[place], rel=1e-5)
+
+
+def test_a_row_that_was_seen_before_is_at_no_distance():
+    rows, samples = world(3)
+    samples[:, 2] = rows
+    out = np.ones(len(rows), np.float32)
+    kernels.nearest_samples(rows, samples, 9, 0, np.zeros(1, np.float32), out)
+    np.testing.assert_array_equal(out, 0.0)
+
+
+def test_place_memory_kernels_allocate_nothing():
+    rows, samples = world(4)
+    best, own, pair = np.zeros(4, np.float32), np.zeros(9, np.float32), np.zeros((9, 9), np.float32)
+    out = np.zeros(len(rows), np.float32)
+    assert_no_allocation(kernels.nearest_samples, rows, samples, 9, 2, best, out)
+    assert_no_allocation(kernels.typical_distances, samples, 9, 2, 4, pair, best, own, out)

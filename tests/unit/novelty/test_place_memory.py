@@ -1,0 +1,158 @@
+"""What a fixed camera remembers of each place: shares of what was seen, whatever the start was."""
+
+import numpy as np
+import pytest
+
+from stillwatch.base import SnapshotError
+from stillwatch.novelty.place_memory import PlaceMemory
+from stillwatch.novelty.rules import MOST_UNLIKE, SAMPLES
+
+PLACES, DIMS, NS = 60, 16, 1_000_000_000
+ALL = np.ones(PLACES, bool)
+
+
+def scene(seed, spread=0.05):
+    """Return what the places look like, and a function of one more look at them under the camera's noise."""
+    rng = np.random.default_rng(seed)
+    looks = rng.normal(size=(PLACES, DIMS)).astype(np.float32)
+    return looks, lambda: looks + rng.normal(0.0, spread, (PLACES, DIMS)).astype(np.float32)
+
+
+def memory() -> PlaceMemory:
+    made = PlaceMemory(PLACES, DIMS, horizon_s=3600.0, seed=3)
+    made.reset(PLACES)
+    return made
+
+
+def unlikeness(of: PlaceMemory, rows, valid=ALL) -> np.ndarray:
+    out = np.zeros(PLACES, np.float32)
+    of.unlikeness(rows, valid, out)
+    return out
+
+
+def watch(of: PlaceMemory, frames, begin_s=0.0, every_s=0.25):
+    for i, rows in enumerate(frames):
+        of.learn(rows, ALL, round((begin_s + i * every_s) * NS))
+
+
+def test_what_a_place_always_shows_is_usual_and_something_else_is_not():
+    looks, look = scene(1)
+    seen = memory()
+    watch(seen, (look() for _ in range(200)))
+    rows = look()
+    rows[7] = looks[8]  # what stands elsewhere every day
+    told = unlikeness(seen, rows)
+    assert told[7] > 2.0
+    assert np.delete(told, 7).max() < 0.7
+
+
+def test_a_visitor_of_the_first_seconds_is_as_new_when_it_comes_again():
+    looks, look = scene(2)
+    visitor = -looks[5]
+    seen = memory()
+    frames = [look() for _ in range(160)]
+    for rows in frames[:6]:  # a second and a half out of forty
+        rows[5] = visitor
+    watch(seen, frames)
+    rows = look()
+    rows[5] = visitor
+    assert unlikeness(seen, rows)[5] > 2.0
+
+
+def test_what_fills_a_place_for_a_fair_share_of_the_time_is_usual_there():
+    looks, look = scene(3)
+    seen = memory()
+    frames = [look() for _ in range(400)]
+    for i in range(0, 400, 4):
+        frames[i][5] += 2.0
+    watch(seen, frames)
+    rows = look()
+    rows[5] += 2.0
+    assert unlikeness(seen, rows)[5] < 0.7
+
+
+def test_what_stands_still_for_some_seconds_is_news_no_longer():
+    looks, look = scene(4)
+    seen = memory()
+    watch(seen, (look() for _ in range(200)))
+    changed = [look() for _ in range(16)]
+    for rows in changed:
+        rows[9] = -looks[9]
+    assert unlikeness(seen, changed[0])[9] > 2.0
+    watch(seen, changed, begin_s=50.0)
+    assert unlikeness(seen, changed[-1])[9] < 0.7
+
+
+def test_a_place_that_varies_widely_may_and_one_that_never_does_may_not():
+    rng = np.random.default_rng(5)
+    looks, look = scene(5)
+    seen = memory()
+    frames = [look() for _ in range(300)]
+    for rows in frames:
+        rows[3] += rng.normal(0.0, 1.0, DIMS)
+    watch(seen, frames)
+    step = np.full(DIMS, 0.5, np.float32)
+    rows = look()
+    rows[3] += step
+    rows[4] += step
+    told = unlikeness(seen, rows)
+    assert told[3] < 0.7
+    assert told[4] > 1.5
+
+
+def test_what_the_whole_frame_shares_says_nothing():
+    _, look = scene(6)
+    seen = memory()
+    watch(seen, (look() for _ in range(200)))
+    assert unlikeness(seen, look() + np.float32(1.0)).mean() < 0.5
+
+
+def test_masked_places_say_nothing_and_no_patch_says_more_than_the_most():
+    looks, look = scene(7)
+    seen = memory()
+    watch(seen, (look() for _ in range(100)))
+    rows = look()
+    rows[[1, 2]] = 1e6
+    valid = ALL.copy()
+    valid[1] = False
+    told = unlikeness(seen, rows, valid)
+    assert told[1] == 0.0
+    assert told[2] == MOST_UNLIKE
+
+
+def test_nothing_is_said_before_there_are_samples():
+    _, look = scene(8)
+    seen = memory()
+    watch(seen, [look()])
+    assert not seen.ready
+    assert not unlikeness(seen, look() + np.float32(5.0)).any()
+
+
+def test_samples_are_spread_over_all_that_was_watched():
+    seen = memory()
+    for i in range(4000):  # twenty minutes; each frame is told by its value
+        seen.learn(np.full((PLACES, DIMS), i, np.float32), ALL, i * 300_000_000)
+    kept = seen.state()["past"][0, :, 0]
+    assert len(kept) == SAMPLES
+    assert kept.mean() == pytest.approx(2000, abs=4 * 4000 / np.sqrt(12 * SAMPLES))
+
+
+def test_bytes_do_not_grow_and_a_restored_memory_goes_on_with_the_same_bits():
+    _, look = scene(9)
+    frames = [look() for _ in range(120)]
+    whole, half, resumed = memory(), memory(), memory()
+    before = whole.memory_bytes()
+    watch(whole, frames)
+    watch(half, frames[:70])
+    resumed.restore(half.state())
+    watch(resumed, frames[70:], begin_s=70 * 0.25)
+    rows = look()
+    np.testing.assert_array_equal(unlikeness(whole, rows), unlikeness(resumed, rows))
+    assert whole.memory_bytes() == before
+
+
+def test_a_memory_of_more_places_than_there_is_room_for_is_refused():
+    large = PlaceMemory(2 * PLACES, DIMS, horizon_s=3600.0, seed=3)
+    large.reset(2 * PLACES)
+    with pytest.raises(SnapshotError, match=f"{2 * PLACES} places, there is room for {PLACES}"):
+        memory().restore(large.state())

@@ -1,0 +1,141 @@
+"""The fixed camera's strategy, whole: the same events from any start, in a quiet place and in a busy one."""
+
+import numpy as np
+
+from stillwatch.base.camera import FIXED
+from stillwatch.features.rows import Rows
+from stillwatch.novelty.strategy import Sizes
+from stillwatch.novelty.unlikeness import Unlikeness
+from stillwatch.settings.config import Config
+
+GRID, DIMS, NS = (12, 16), 16, 1_000_000_000
+N = GRID[0] * GRID[1]
+TOLD = 500.0
+
+
+class NoModel:
+    """A patch mixture that has nothing to say: the strategy must not need it to judge."""
+
+    ids, n_components = np.array([0]), 1
+
+    def score_and_label(self, rows, score, label):
+        score[:], label[:] = 0.0, 0
+
+
+class Models(dict):
+    epoch = 0
+
+
+MODELS = Models(patches=NoModel())
+
+
+def rows_of(plain: np.ndarray, valid=None) -> Rows:
+    y, x = np.mgrid[: GRID[0], : GRID[1]]
+    centres = np.column_stack([(x.ravel() + 0.5) / GRID[1], (y.ravel() + 0.5) / GRID[0]]).astype(np.float32)
+    patches = np.hstack([plain, centres]).astype(np.float32)
+    valid = np.ones(N, bool) if valid is None else valid
+    return Rows(patches, plain, valid, centres, GRID, np.zeros(20, np.float32), FIXED, True)
+
+
+class Scene:
+    """A wall of places under noise; things, 4 x 4 patches of their own look, stand where they are put."""
+
+    def __init__(self, seed=0):
+        self._rng = np.random.default_rng(seed)
+        self._looks = self._rng.normal(size=(*GRID, DIMS)).astype(np.float32)
+        self._thing = 2.0 * self._rng.normal(size=(4, 4, DIMS)).astype(np.float32)
+
+    def frame(self, *corners):
+        picture = self._looks + self._rng.normal(0.0, 0.05, (*GRID, DIMS)).astype(np.float32)
+        for row, column in corners:
+            picture[row : row + 4, column : column + 4] = self._thing
+        return np.ascontiguousarray(picture.reshape(N, DIMS))
+
+
+def make() -> Unlikeness:
+    return Unlikeness(Config(), Sizes(N, DIMS, DIMS + 2))
+
+
+def told(strategy: Unlikeness, scene: Scene, where, n, begin=0, rate=5) -> list[int]:
+    """Watch frames `begin` to `begin + n`; return those that are rare enough for an alert."""
+    found = []
+    for i in range(begin, begin + n):
+        rows = rows_of(scene.frame(*where(i)))
+        judgement = strategy.judge(rows, MODELS, round(i / rate * NS))
+        strategy.learn(rows, judgement, round(i / rate * NS), in_event=judgement.rarity >= TOLD)
+        if judgement.rarity >= TOLD:
+            found.append(i)
+    return found
+
+
+def crossing(begin, row=4):
+    """Return where a thing is that enters at a frame and crosses, two places a frame."""
+    return lambda i: [(row, 2 * (i - begin))] if 0 <= i - begin < 6 else []
+
+
+def test_a_quiet_place_is_silent_and_who_crosses_it_is_told_where_they_are():
+    strategy, scene = make(), Scene()
+    assert told(strategy, scene, crossing(150), 200) == list(range(150, 156))
+    judgement = strategy.judge(rows_of(scene.frame((4, 6))), MODELS, 41 * NS)
+    x0, y0, x1, y1 = judgement.regions[0].box
+    assert x0 <= 6 / 16 < 10 / 16 <= x1
+    assert y0 <= 4 / 12 < 8 / 12 <= y1
+
+
+def test_who_crossed_the_first_seconds_is_told_when_they_come_again():
+    strategy, scene = make(), Scene(1)
+    visits = [crossing(3), crossing(150), crossing(220)]
+    found = told(strategy, scene, lambda i: [c for visit in visits for c in visit(i)], 260)
+    assert set(range(151, 156)) <= set(found)
+    assert set(range(221, 226)) <= set(found)
+    assert all(150 <= i < 156 or 220 <= i < 226 for i in found if i > 30)
+
+
+def test_a_path_that_is_never_empty_is_silent_and_who_leaves_it_is_told():
+    strategy, scene = make(), Scene(2)
+
+    def path(i):
+        return [(1, (2 * i) % 12), (1, (2 * i + 6) % 12)]
+
+    told(strategy, scene, path, 600)
+    quiet = told(strategy, scene, path, 200, begin=600)
+    off = told(strategy, scene, lambda i: [*path(i), (8, i - 800), (8, i - 800 + 6)], 5, begin=800)
+    assert quiet == []
+    assert off
+
+
+def test_masked_places_are_never_told():
+    strategy, scene = make(), Scene(3)
+    told(strategy, scene, lambda i: [], 100)
+    valid = np.ones(GRID, bool)
+    valid[3:9] = False
+    judgement = strategy.judge(rows_of(scene.frame((4, 6)), valid.ravel()), MODELS, 21 * NS)
+    assert judgement.regions == []
+    assert (judgement.labels.reshape(GRID)[3:9] == -1).all()
+
+
+def test_a_grid_of_another_shape_begins_anew():
+    strategy, scene = make(), Scene(4)
+    told(strategy, scene, lambda i: [], 60)
+    rows = rows_of(scene.frame())
+    turned = Rows(rows.patches, rows.plain, rows.valid, rows.centres, GRID[::-1], rows.frame, FIXED, True)
+    assert strategy.judge(turned, MODELS, 13 * NS).statistic == 0.0
+
+
+def test_a_restored_strategy_judges_with_the_same_bits():
+    scene = Scene(5)
+    frames = [rows_of(scene.frame(*crossing(80)(i))) for i in range(120)]
+    whole, half, resumed = make(), make(), make()
+
+    def watch(strategy, begin, end):
+        values = []
+        for i in range(begin, end):
+            judgement = strategy.judge(frames[i], MODELS, i * NS // 5)
+            values.append((judgement.value, judgement.deviations.tobytes()))
+            strategy.learn(frames[i], judgement, i * NS // 5, in_event=False)
+        return values
+
+    expected = watch(whole, 0, 120)
+    watch(half, 0, 70)
+    resumed.restore(half.state())
+    assert watch(resumed, 70, 120) == expected[70:]
