@@ -115,7 +115,9 @@ def _run(args: argparse.Namespace, data: DataSet, method: str, memory: int | Non
     if method == "sklearn_bgm":
         return _sklearn(data)
     n, n_dims = data.train.shape
-    settings = settings | {"horizon": args.horizon or n, "prior_scale": args.prior_scale}
+    settings = settings | {"horizon": args.horizon or n}
+    if args.prior_scale is not None:
+        settings |= {"prior_scale": args.prior_scale}
     if method == "batch":
         # Everything is one epoch, and the budget of clumps is never touched: nothing is ever compressed.
         settings |= {"memory": 2 * n + n_dims, "epoch_size": n, "max_iterations": 100}
