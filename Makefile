@@ -69,10 +69,18 @@ bench: setup ## features, mixture, transport and the whole pipeline, against pee
 build: $(STAMP) clean ## wheel and source distribution in dist/
 	$(BIN)/python -m build
 
+# Written beside first: a page that fails to be made leaves the old one.
+pages: $(STAMP) ## what is made of tables: wire pages, keys that shipped configs lack, golden bytes of new messages
+	@mkdir -p build
+	$(BIN)/stillwatch wire-page >build/page && cp build/page transport/WIRE.md
+	$(BIN)/stillwatch thin-page >build/page && cp build/page transport/THIN_LINK.md
+	for config in configs/*.toml; do $(BIN)/stillwatch complete-config $$config >build/page && cp build/page $$config || exit 1; done
+	$(BIN)/python tests/golden/make_wire.py
+
 clean: ## what builds leave behind
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup demo test test-nojit test-bounds test-opencv4 soak perf check format typecheck bench build clean help
+.PHONY: setup demo test test-nojit test-bounds test-opencv4 soak perf check format typecheck bench pages build clean help

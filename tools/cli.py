@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "linksim": ("linksim", "simulate a thin link between two UDP ports: loss, delay, outages, limits"),
     "fit-encoder": ("encoders.fit", "fit a frozen encoder on sources, for use on other cameras"),
     "check-config": ("checks.check_config", "list every fault of a config, then its memory by stage"),
+    "complete-config": ("pages.configs", "print a config with every key that it does not state, at its default"),
     "warm-up": ("warm_up", "compile every kernel into the cache, in a process that ends"),
     "faults": (
         "checks.faults",

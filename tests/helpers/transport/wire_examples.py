@@ -1,7 +1,14 @@
-"""One message of every kind with every field set, always the same: golden bytes, fuzzing and round trips start here."""
+"""One message of every kind with every field set, always the same: golden bytes, fuzzing and round trips start here.
 
+A kind that nobody wrote an example of is filled from its types, so that none can be left out.
+"""
+
+from typing import Any
+
+import msgspec
 import numpy as np
 
+from stillwatch.transport.wire import array_fields
 from stillwatch.transport.wire import messages as m
 
 HEADER = {
@@ -16,7 +23,48 @@ def _grid(dtype: str, *shape: int) -> np.ndarray:
 
 def examples() -> dict[str, m.Message]:
     """Return a fully filled message of each kind, by kind."""
-    made = [
+    made = {m.kind_of(message): message for message in _written()}
+    return {m.kind_of(kind): made.get(m.kind_of(kind)) or filled(kind) for kind in m.MESSAGES}
+
+
+def filled(kind: type[m.Message]) -> m.Message:
+    """Return a message of this kind whose own fields are filled from their types, none with its default."""
+    own = [field for field in msgspec.inspect.type_info(kind).fields if field.name not in m.Message.__struct_fields__]
+    return kind(**HEADER, **{field.name: _value(field.type, array_fields(kind).get(field.name)) for field in own})
+
+
+def _value(form: Any, array: tuple | None = None) -> Any:
+    """Return a value within the limits of a type; arrays have two elements along each named dimension."""
+    match form:
+        case msgspec.inspect.Metadata():
+            return _value(form.type, array)
+        case msgspec.inspect.UnionType():
+            return _value(next(part for part in form.types if not isinstance(part, msgspec.inspect.NoneType)), array)
+        case msgspec.inspect.CustomType() if array is not None:
+            (dtype, *_), shape = array
+            return _grid(dtype, *(size if isinstance(size, int) else 2 for size in shape))
+        case msgspec.inspect.BoolType():
+            return True
+        case msgspec.inspect.IntType():
+            return max(form.ge or 0, 3) if form.le is None or form.le >= 3 else form.le
+        case msgspec.inspect.FloatType():
+            limits = [limit for limit in (form.le, form.lt) if limit is not None]
+            return min([(form.ge or form.gt or 0.0) + 0.5, *limits])
+        case msgspec.inspect.StrType():
+            return form.pattern.strip("^$()").split("|")[0] if form.pattern else "text"
+        case msgspec.inspect.BytesType():
+            return b"bytes"
+        case msgspec.inspect.DictType():
+            return {_value(form.key_type): _value(form.value_type)}
+        case msgspec.inspect.ListType():
+            return [_value(form.item_type)]
+        case msgspec.inspect.StructType():
+            return form.cls(**{field.name: _value(field.type) for field in form.fields})
+    raise TypeError(f"{form}: write an example of a message that has such a field")
+
+
+def _written() -> list[m.Message]:
+    return [
         m.Status(
             **HEADER,
             state="live",
@@ -139,4 +187,3 @@ def examples() -> dict[str, m.Message]:
             reason="end of source",
         ),
     ]
-    return {m.kind_of(message): message for message in made}

@@ -10,7 +10,7 @@ PAGE = ROOT / "transport" / "WIRE.md"
 
 
 def test_the_page_in_the_tree_is_the_one_that_the_types_make():
-    assert PAGE.read_text() == wire_page(), "run: stillwatch wire-page > transport/WIRE.md"
+    assert PAGE.read_text() == wire_page(), "run: make pages"
 
 
 def test_every_field_and_command_is_on_the_page():

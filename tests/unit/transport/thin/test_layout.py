@@ -44,7 +44,7 @@ def test_an_independent_decoder_reads_the_golden_alert():
 
 def test_the_page_is_made_of_the_table():
     page = ROOT / "transport" / "THIN_LINK.md"
-    assert page.read_text() == thin_page(), "run: stillwatch thin-page > transport/THIN_LINK.md"
+    assert page.read_text() == thin_page(), "run: make pages"
 
 
 @pytest.mark.parametrize("kind", RecordType)

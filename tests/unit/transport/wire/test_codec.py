@@ -4,7 +4,7 @@ import msgpack
 import numpy as np
 import pytest
 from wire_decoder import decode as independent_decode
-from wire_examples import HEADER, examples
+from wire_examples import HEADER, examples, filled
 
 from stillwatch.transport.wire import messages as m
 from stillwatch.transport.wire.codec import decode, encode
@@ -186,3 +186,10 @@ def test_sequences_count_each_kind_apart():
 def test_what_is_not_finite_becomes_null(value):
     assert m.finite_or_none(value) is None
     assert m.finite_or_none(np.float32(1.5)) == 1.5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_message_can_be_filled_from_its_types_alone(kind):
+    message = filled(TOPICS[kind].message)
+    assert [name for name in message.__struct_fields__ if getattr(message, name) is None] == []
+    assert plain(decode(encode(message))) == plain(message)
