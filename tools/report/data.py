@@ -164,6 +164,7 @@ class ReportData:
     gate: list[tuple[int, str, str]] = field(default_factory=list)  # x, state, reason
     source: list[tuple[int, str, str]] = field(default_factory=list)
     notices: list[tuple[int, m.LogNotice]] = field(default_factory=list)
+    others: dict[str, tuple[int, m.Message]] = field(default_factory=dict)  # newest of the kinds that are not folded
     summary: dict[str, Any] | None = None
 
     @property
@@ -224,9 +225,7 @@ class _Reader:
         data.received_bytes[kind] = data.received_bytes.get(kind, 0) + data.run.payload_bytes
         self._note_silence(segment, x)
         data.span_ns = max(data.span_ns, x)
-        handler = getattr(self, f"_on_{kind}", None)
-        if handler is not None:
-            handler(x, message)
+        getattr(self, f"_on_{kind}", self._on_other)(x, message)
 
     def _start(self, key: tuple[str, int], message: m.Message) -> _Segment:
         """Lay a new start of the agent after the one before, at its own wall time where that came later."""
@@ -316,6 +315,9 @@ class _Reader:
 
     def _on_log(self, x: int, message: m.LogNotice) -> None:
         _keep(self.data.notices, (x, message))
+
+    def _on_other(self, x: int, message: m.Message) -> None:
+        self.data.others[m.kind_of(message)] = (x, message)
 
     def _on_summary(self, x: int, message: m.Summary) -> None:
         self.data.summary = {

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.data import ReportData
 from stillwatch.tools.report.events import events_section, gallery_section
+from stillwatch.tools.report.messages import message_sections
 from stillwatch.tools.report.model import components_section
 from stillwatch.tools.report.style import page
 from stillwatch.tools.report.timeline import labeller, timeline_section
@@ -30,6 +31,7 @@ def render(data: ReportData) -> str:
         events_section(data, label, numbered),
         gallery_section(data, label),
         components_section(data, label),
+        message_sections(data, label),
         _refusals(data),
         _link(data),
         _health(data, label),

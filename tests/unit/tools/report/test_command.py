@@ -13,6 +13,7 @@ from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.command import write_report
 from stillwatch.tools.report.compare import as_json, compare_folders
 from stillwatch.tools.report.data import Curve, Thinned, read_report
+from stillwatch.tools.report.messages import message_sections
 from stillwatch.tools.report.model import components_section
 from stillwatch.transport.disk.record_format import log_files
 from stillwatch.transport.wire import messages as m
@@ -94,6 +95,17 @@ def test_what_a_learner_without_a_section_of_its_own_chose_is_shown(tmp_path):
     assert page.index("What is normal here") < page.index("<h2>Rare &lt;ground&gt;</h2>")
     assert page.count("<figure>") == 4
     assert page.count("30% of samples") == 2
+
+
+def test_a_message_without_a_section_of_its_own_is_shown_with_its_newest_values(run):
+    data = read_report(run)
+    assert data.others == {}
+    (_, status), label = data.statuses.last, lambda x: "then"
+    data.others = {"weather_<1>": (0, status), "clumps": (0, status)}
+    html = message_sections(data, label)
+    assert html.count("<h2>") == 1  # clumps are for programs
+    assert "<h2>Weather &lt;1&gt;</h2>" in html
+    assert f"<td>frames</td><td>{status.frames}</td>" in html
 
 
 def test_a_comparison_tells_of_each_model_whether_it_came_or_not(run):
