@@ -4,7 +4,7 @@ A stage is a row of STAGES: how a fresh one is made, and how one is played for s
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from capture_sources import frame_of
 
-from stillwatch.base import FIXED, MOVING, CameraRule, SnapshotError, State, VirtualClock, state_hash
+from stillwatch.base import FIXED, CameraRule, SnapshotError, State, VirtualClock, state_hash
 from stillwatch.epochs import Models
 from stillwatch.events.categories import CategoryLife
 from stillwatch.events.life import EventLife, TokenBucket
@@ -27,6 +27,7 @@ from stillwatch.novelty.level import FrameLevel
 from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.place_memory import PlaceMemory
 from stillwatch.novelty.regions import Region
+from stillwatch.novelty.registry import STRATEGIES
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
 from stillwatch.novelty.surprise import Surprise
@@ -288,8 +289,7 @@ STAGES = {
     "calibration": Case(lambda: RarityCalibration(60.0), play_numbers),
     "spread": Case(lambda: RunningSpread(60.0, 0.7, 0.7), play_numbers),
     "surprise": Case(surprise, play_surprise),
-    "novelty, fixed": Case(novelty, player_of_novelty(FIXED)),
-    "novelty, moving": Case(novelty, player_of_novelty(MOVING)),
+    **{f"novelty, {name}": Case(novelty, player_of_novelty(replace(FIXED, novelty=name))) for name in STRATEGIES},
     "alert budget": Case(lambda: TokenBucket(3, 60.0), play_tokens, 10),
     "categories": Case(lambda: CategoryLife(EVENTS), play_categories, 1000),
     "events": Case(lambda: EventLife(EVENTS), play_events, 150),
@@ -315,7 +315,7 @@ OUTSIDE = [
     ("traffic", "watched.grid_rows", 1000),
     ("place memory", "counts.held", 1000),
     ("surprise", "frames.epoch", -2),
-    ("novelty, fixed", "counts.scored", -1),
+    ("novelty, places", "counts.scored", -1),
     ("alert budget", "left", -0.5),
     ("alert budget", "per_hour", 0.0),
     ("alert budget", "per_hour", 4000.0),

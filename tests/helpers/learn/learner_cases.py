@@ -1,7 +1,7 @@
 """The learners as the contract suites use them: how each is made, taught and asked.
 
-Used by tests/contracts/test_learners.py and test_learner_states.py. A new learner joins by one line in ALL_LEARNERS;
-what only one learner promises is in its own tests.
+Used by tests/contracts/test_learners.py and test_learner_states.py. A learner of the library's door that has no case
+here joins with its default settings; what only one learner promises is in its own tests.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from stillwatch import learn
 from stillwatch.learn import GaussianProcessActiveSet, MemoryBoundedMixture, StreamGreedy
+from stillwatch.learn.base import Estimator
 
 N_DIMS = 4
 
@@ -76,7 +78,17 @@ def _process(objective: str) -> Case:
     )
 
 
-ALL_LEARNERS = [
+def _by_default(kind: type[Estimator]) -> Case:
+    return Case(kind.__name__, lambda: kind().allocate(N_DIMS), lambda learner, X: [learner.predict(X)])
+
+
+def learners_of_the_door() -> list[type[Estimator]]:
+    """Return the classes of the library's door that are learners of rows."""
+    found = [getattr(learn, name) for name in learn.__all__]
+    return [thing for thing in found if isinstance(thing, type) and issubclass(thing, Estimator)]
+
+
+WRITTEN = [
     _mixture("diagonal"),
     _mixture("full"),
     _mixture("full", warm_start=False, clump_moments="exact"),
@@ -85,6 +97,9 @@ ALL_LEARNERS = [
     _greedy("racing", racing=0.1),
     _process("variance"),
     _process("entropy"),
+]
+ALL_LEARNERS = WRITTEN + [
+    _by_default(kind) for kind in learners_of_the_door() if kind not in {type(case.make()) for case in WRITTEN}
 ]
 
 

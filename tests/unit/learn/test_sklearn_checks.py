@@ -8,6 +8,7 @@ from unittest import SkipTest
 
 import numpy as np
 import pytest
+from learner_cases import learners_of_the_door
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -24,6 +25,7 @@ ESTIMATORS = [
     GaussianProcessActiveSet(k=100, block=50, validation=100, lengthscales=4.0),
     GaussianProcessActiveSet(k=100, block=50, validation=100, lengthscales=4.0, objective="entropy"),
 ]
+ESTIMATORS += [kind() for kind in learners_of_the_door() if kind not in {type(made) for made in ESTIMATORS}]
 # check -> why it cannot apply. None of these may pass unnoticed: a check that begins to pass here fails the test.
 NOT_APPLICABLE = {
     "check_supervised_y_2d": "a column of targets is taken as it is: the warning asked for is a class of scikit-learn's"
