@@ -68,8 +68,8 @@ def nearest_samples(rows, samples, n, rank, best, out):
         out[p] = math.sqrt(best[rank])
 
 
-@kernel(types.void(_SAMPLES, i8, i8, i8, matrix(f4), vector(f4), vector(f4), vector(f4)))
-def typical_distances(samples, n, rank, place, pair, best, own, out):
+@kernel(types.void(_SAMPLES, i8, i8, i8, i8, i8, matrix(f4), vector(f4), vector(f4), vector(f4)))
+def typical_distances(samples, n, rank, place, first, last, pair, best, own, out):
     """Write what `nearest_samples` says of a place's own samples, each against the others: the place-th smallest.
 
     Parameters
@@ -80,12 +80,14 @@ def typical_distances(samples, n, rank, place, pair, best, own, out):
     rank : int64
     place : int64
         Below n; n // 2 is the median.
+    first, last : int64
+        Places to do: first to last - 1.
     pair : (n, n) float32 or larger, workspace
     best : (rank + 1,) float32 or longer, workspace
     own : (n,) float32 or longer, workspace
     out : (n_places,) float32, written
     """
-    for p in range(out.shape[0]):
+    for p in range(first, last):
         for r in range(n):
             pair[r, r] = _FAR
             for s in range(r):

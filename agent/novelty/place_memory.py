@@ -23,8 +23,10 @@ from stillwatch.base import (
 )
 from stillwatch.kernels import place_memory as kernels
 from stillwatch.novelty.rules import (
+    CHANGED_SHARE,
     EARLY_SAMPLES,
     LEAST_SAMPLES,
+    LEAST_STRIPE,
     LEAST_UNIT,
     LIKE_SHARE,
     MOST_UNLIKE,
@@ -34,6 +36,7 @@ from stillwatch.novelty.rules import (
     RECENT_SHARE,
     SAMPLE_S,
     SAMPLES,
+    SWEEP_FRAMES,
 )
 
 
@@ -46,6 +49,9 @@ class _Counts:
     seen: int = saved(0, low=0)  # candidates, up to the horizon
     offered: int = saved(0, low=0)  # candidates, all: each has a generator of its own
     sample_ns: int = saved(0, low=0)
+    changed: int = saved(0, low=0)  # samples since the last sweep over the places began
+    measured: bool = saved(False)  # a first sweep has ended
+    sweep: int = saved(-1, low=-1)  # place at which a sweep goes on, -1 between two
     recent: int = saved(0, low=0, high=RECENT)
     recent_next: int = saved(0, low=0, high=RECENT - 1)
     recent_ns: int = saved(0, low=0)
@@ -94,7 +100,7 @@ class PlaceMemory(Restorable):
     @property
     def ready(self) -> bool:
         """Whether enough samples are held to say anything."""
-        return self._now.held >= LEAST_SAMPLES
+        return self._now.measured
 
     def reset(self, n_places: int) -> None:
         """Forget everything: the grid has another shape, or the camera another view."""
@@ -134,30 +140,42 @@ class PlaceMemory(Restorable):
             now.recent_next = (now.recent_next + 1) % RECENT
             now.recent = min(now.recent + 1, RECENT)
             now.recent_ns = t_ns + round(RECENT_S * NS)
-        if now.seen and t_ns < now.sample_ns:
-            return
-        now.sample_ns = t_ns + round(SAMPLE_S * NS)
-        slot = now.held
+        if now.seen == 0 or t_ns >= now.sample_ns:
+            now.sample_ns = t_ns + round(SAMPLE_S * NS)
+            self._sample(rows)
+        self._measure(len(rows), valid)
+
+    def _sample(self, rows: np.ndarray) -> None:
+        """Offer a frame to the reservoir."""
+        now, slot = self._now, self._now.held
         if now.held == SAMPLES:
             slot = int(np.random.default_rng([self._seed, now.offered]).integers(min(now.seen + 1, self._horizon)))
         now.seen, now.offered = min(now.seen + 1, self._horizon), now.offered + 1
         if slot < SAMPLES:
             self._past[: len(rows), slot] = rows
             now.held = max(now.held, slot + 1)
-            self._measure(len(rows), valid)
+            now.changed += 1
 
     def _measure(self, n: int, valid: np.ndarray) -> None:
-        """Find out what distance is usual at each place, among the samples as they are now."""
-        held = self._now.held
-        if held < LEAST_SAMPLES:
+        """Find out what distance is usual at each place, a stripe of places a frame, when enough samples are others."""
+        now = self._now
+        if now.sweep < 0 and now.held >= LEAST_SAMPLES and now.changed > now.held * CHANGED_SHARE:
+            now.sweep, now.changed = 0, 0
+        if now.sweep < 0:
             return
-        rank = min(int(LIKE_SHARE * held), held - 2)
-        typical = self._typical[:n]
-        kernels.typical_distances(self._past[:n], held, rank, held // 2, self._pair, self._best, self._own, typical)
-        least = LEAST_UNIT * float(np.median(typical[valid])) if valid.any() else 0.0
-        np.hypot(typical, max(least, 1e-6), out=self._unit[:n])
-        # Neighbouring moments are more alike than moments of an hour: the first samples say too little of the usual.
-        self._unit[:n] *= 1.0 + EARLY_SAMPLES / held
+        first, last = now.sweep, min(now.sweep + max(-(-n // SWEEP_FRAMES), LEAST_STRIPE), n)
+        rank = min(int(LIKE_SHARE * now.held), now.held - 2)
+        past, typical = self._past[:n], self._typical[:n]
+        kernels.typical_distances(
+            past, now.held, rank, now.held // 2, first, last, self._pair, self._best, self._own, typical
+        )
+        now.sweep = last if last < n else -1
+        if now.sweep < 0:
+            least = LEAST_UNIT * float(np.median(typical[valid])) if valid.any() else 0.0
+            np.hypot(typical, max(least, 1e-6), out=self._unit[:n])
+            # Neighbouring moments are more alike than moments of an hour: the first samples say too little.
+            self._unit[:n] *= 1.0 + EARLY_SAMPLES / now.held
+            now.measured = True
 
     def state(self) -> State:
         """Return the samples and what was measured on them."""
@@ -165,7 +183,7 @@ class PlaceMemory(Restorable):
         state = with_prefix("counts", record_state(now))
         state["past"] = self._past[: now.places, : now.held].copy()
         state["recent"] = self._recent[: now.places, : now.recent].copy()
-        return state | {"unit": self._unit[: now.places].copy()}
+        return state | {"unit": self._unit[: now.places].copy(), "typical": self._typical[: now.places].copy()}
 
     def prepare(self, state: State) -> Commit:
         """Validate a saved state of the same settings; SnapshotError where it does not fit."""
@@ -179,6 +197,7 @@ class PlaceMemory(Restorable):
             "past": Saved(np.float32, (n, counts.held, n_dims)),
             "recent": Saved(np.float32, (n, counts.recent, n_dims)),
             "unit": Saved(np.float32, (n,), low=0.0),
+            "typical": Saved(np.float32, (n,), low=0.0),
         }
         check_arrays(arrays, wanted, where)
         held = {name: array.copy() for name, array in arrays.items()}
@@ -186,7 +205,7 @@ class PlaceMemory(Restorable):
         def commit() -> None:
             self._now = counts
             self._past[:n, : counts.held], self._recent[:n, : counts.recent] = held["past"], held["recent"]
-            self._unit[:n] = held["unit"]
+            self._unit[:n], self._typical[:n] = held["unit"], held["typical"]
 
         return commit
 

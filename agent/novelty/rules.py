@@ -67,6 +67,9 @@ RECENT = 8  # frames of the last seconds
 RECENT_S = 0.35  # seconds between them: with RECENT_SHARE, what stands still for two seconds is usual
 RECENT_SHARE = 0.7  # of the last seconds that must be like a patch
 LEAST_UNIT = 0.5  # of the typical place's usual distance: no place is more exact than its camera
+CHANGED_SHARE = 0.12  # of the samples that must be others before places are measured again,
+SWEEP_FRAMES = 8  # frames that a measurement is spread over where there are many places,
+LEAST_STRIPE = 128  # places that are measured a frame at least: where there are few, one frame does
 EARLY_SAMPLES = 6.0  # with so many samples distances count half: moments near each other are alike
 MOST_UNLIKE = 4.0  # logarithm of the distance over the usual: one absurd patch must not be a whole region
 
@@ -85,8 +88,8 @@ REACH = 5  # patches across: who walks here could have walked beside
 
 # -- a fixed camera: what a frame's level usually is (level.py) ----------------------------------------------
 
-LEAST_LEVEL = 5.0  # below, nothing is there: a thing of three by three patches comes to more
-LEAST_LEVEL_DEVIATION = 1.75  # no place is steadier: LEAST_LEVEL is just told where nothing ever is
+LEAST_LEVEL = 5.5  # below, nothing is there: a thing of three by three patches comes to more
+LEAST_LEVEL_DEVIATION = 1.9  # no place is steadier: LEAST_LEVEL is just told where nothing ever is
 EARLY_S = 5.0  # seconds after which the least is still twice as high
 LOWER = (0.05, 0.30)  # quantiles of the lower half, where no event is: what is usual where nothing often is
 UPPER = (0.50, 0.95)  # quantiles where nothing is ever empty: events are few there, and the lower half says too little

@@ -27,13 +27,32 @@ def test_typical_distance_is_each_samples_own_against_the_others(n, rank, place)
     _, samples = world(n + 10)
     out = np.zeros(len(samples), np.float32)
     kernels.typical_distances(
-        samples, n, rank, place, np.zeros((9, 9), np.float32), np.zeros(4, np.float32), np.zeros(9, np.float32), out
+        samples,
+        n,
+        rank,
+        place,
+        0,
+        len(samples),
+        np.zeros((9, 9), np.float32),
+        np.zeros(4, np.float32),
+        np.zeros(9, np.float32),
+        out,
     )
     for p, found in enumerate(out):
         own = [
             sorted(np.linalg.norm(samples[p, r] - samples[p, s]) for s in range(n) if s != r)[rank] for r in range(n)
         ]
         assert found == pytest.approx(sorted(own)[place], rel=1e-5)
+
+
+def test_only_the_places_asked_for_are_measured():
+    _, samples = world(5)
+    out = np.full(len(samples), -1.0, np.float32)
+    kernels.typical_distances(
+        samples, 9, 2, 4, 1, 3, np.zeros((9, 9), np.float32), np.zeros(4, np.float32), np.zeros(9, np.float32), out
+    )
+    assert (out[1:3] > 0.0).all()
+    assert (out[[0, 3, 4]] == -1.0).all()
 
 
 def test_a_row_that_was_seen_before_is_at_no_distance():
@@ -49,4 +68,4 @@ def test_place_memory_kernels_allocate_nothing():
     best, own, pair = np.zeros(4, np.float32), np.zeros(9, np.float32), np.zeros((9, 9), np.float32)
     out = np.zeros(len(rows), np.float32)
     assert_no_allocation(kernels.nearest_samples, rows, samples, 9, 2, best, out)
-    assert_no_allocation(kernels.typical_distances, samples, 9, 2, 4, pair, best, own, out)
+    assert_no_allocation(kernels.typical_distances, samples, 9, 2, 4, 0, len(rows), pair, best, own, out)
