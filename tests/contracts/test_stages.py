@@ -3,6 +3,7 @@
 A stage is a row of STAGES: how a fresh one is made, and how one is played for some frames. All tests run over all rows.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -75,11 +76,22 @@ def play_features(extractor: FeatureExtractor, frames: range) -> list:
     return told
 
 
+@functools.cache
+def moving_world() -> Any:
+    return make_world("transect", seed=5)
+
+
+@functools.cache
+def moving_view(i: int) -> np.ndarray:
+    view = moving_world().render(i).mean(axis=2).astype(np.uint8)
+    view.setflags(write=False)
+    return view
+
+
 def play_motion(motion: CameraMotion, frames: range) -> list:
-    world = make_world("transect", seed=5)
     told = []
     for i in frames:
-        motion.observe(world.render(i).mean(axis=2).astype(np.uint8))
+        motion.observe(moving_view(i))
         told.append(motion.rule)
     return told
 
