@@ -88,7 +88,7 @@ REACH = 5  # patches across: who walks here could have walked beside
 
 # -- a fixed camera: what a frame's level usually is (level.py) ----------------------------------------------
 
-LEAST_LEVEL = 6.0  # below, nothing is there: things of four by four patches come to more
+LEAST_LEVEL = 6.0  # below, nothing is there: things of five by five patches come to more
 LEAST_LEVEL_DEVIATION = 2.08  # no place is steadier: LEAST_LEVEL is just told where nothing ever is
 EARLY_S = 5.0  # seconds after which the least is still twice as high
 LOWER = (0.05, 0.30)  # quantiles of the lower half, where no event is: what is usual where nothing often is

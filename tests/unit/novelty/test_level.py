@@ -38,13 +38,13 @@ def test_events_in_four_frames_of_ten_do_not_hide_the_next():
 
 
 def test_where_nothing_is_ever_empty_the_usual_traffic_is_not_told_and_more_is():
-    levels = np.random.default_rng(2).normal(14.0, 2.0, 3000)
+    levels = np.random.default_rng(2).normal(20.0, 4.0, 3000)
     busy = watched(levels)
     mean, deviation = busy.usual(0.0)
-    assert mean == pytest.approx(14.0, abs=0.3)
-    assert deviation == pytest.approx(2.0, rel=0.15)
-    assert busy.standardise(14.0 + 1.5 * 2.0, 0.0) < TOLD
-    assert busy.standardise(14.0 + NARROW * TOLD * 2.0 + 1.5, 0.0) > TOLD
+    assert mean == pytest.approx(20.0, abs=0.5)
+    assert deviation == pytest.approx(4.0, rel=0.15)
+    told = 20.0 + NARROW * TOLD * 4.0
+    assert busy.standardise(told - 1.5, 0.0) < TOLD < busy.standardise(told + 1.5, 0.0)
 
 
 def test_the_first_seconds_ask_for_more():

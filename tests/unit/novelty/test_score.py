@@ -72,7 +72,7 @@ class Stage:
         return scores
 
 
-THING = np.s_[4:8, 5:9]
+THING = np.s_[4:9, 5:10]
 
 
 def test_nothing_is_scored_without_a_model_and_progress_rises_to_one():
@@ -96,9 +96,9 @@ def test_something_new_is_rare_outlined_and_near_a_known_component(rule, strengt
     assert score.rarity > rarity
     x0, y0, x1, y1 = score.boxes[0]
     assert (x0, y0, x1, y1) == pytest.approx(
-        (5 / 16, 4 / 12, 9 / 16, 8 / 12), abs=1.5 / 12
+        (5 / 16, 4 / 12, 10 / 16, 9 / 12), abs=1.5 / 12
     )  # a patch, or two where neighbours are averaged
-    assert score.position == pytest.approx((7 / 16, 0.5), abs=0.05)
+    assert score.position == pytest.approx((7.5 / 16, 6.5 / 12), abs=0.05)
     assert score.component == 41
     assert score.patch_map.shape == (ROWS, COLUMNS)
 

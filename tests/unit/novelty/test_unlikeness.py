@@ -38,17 +38,17 @@ def rows_of(plain: np.ndarray, valid=None) -> Rows:
 
 
 class Scene:
-    """A wall of places under noise; things, 4 x 4 patches of their own look, stand where they are put."""
+    """A wall of places under noise; things, 5 x 5 patches of their own look, stand where they are put."""
 
     def __init__(self, seed=0):
         self._rng = np.random.default_rng(seed)
         self._looks = self._rng.normal(size=(*GRID, DIMS)).astype(np.float32)
-        self._thing = 2.0 * self._rng.normal(size=(4, 4, DIMS)).astype(np.float32)
+        self._thing = 2.0 * self._rng.normal(size=(5, 5, DIMS)).astype(np.float32)
 
     def frame(self, *corners):
         picture = self._looks + self._rng.normal(0.0, 0.05, (*GRID, DIMS)).astype(np.float32)
         for row, column in corners:
-            picture[row : row + 4, column : column + 4] = self._thing
+            picture[row : row + 5, column : column + 5] = self._thing
         return np.ascontiguousarray(picture.reshape(N, DIMS))
 
 
@@ -78,8 +78,8 @@ def test_a_quiet_place_is_silent_and_who_crosses_it_is_told_where_they_are():
     assert told(strategy, scene, crossing(150), 200) == list(range(150, 156))
     judgement = strategy.judge(rows_of(scene.frame((4, 6))), MODELS, 41 * NS)
     x0, y0, x1, y1 = judgement.regions[0].box
-    assert x0 <= 6 / 16 < 10 / 16 <= x1
-    assert y0 <= 4 / 12 < 8 / 12 <= y1
+    assert x0 <= 6 / 16 < 11 / 16 <= x1
+    assert y0 <= 4 / 12 < 9 / 12 <= y1
 
 
 def test_who_crossed_the_first_seconds_is_told_when_they_come_again():
@@ -99,7 +99,7 @@ def test_a_path_that_is_never_empty_is_silent_and_who_leaves_it_is_told():
 
     told(strategy, scene, path, 600)
     quiet = told(strategy, scene, path, 200, begin=600)
-    off = told(strategy, scene, lambda i: [*path(i), (8, i - 800), (8, i - 800 + 6)], 5, begin=800)
+    off = told(strategy, scene, lambda i: [*path(i), (7, i - 800), (7, i - 800 + 6)], 5, begin=800)
     assert quiet == []
     assert off
 
@@ -108,10 +108,10 @@ def test_masked_places_are_never_told():
     strategy, scene = make(), Scene(3)
     told(strategy, scene, lambda i: [], 100)
     valid = np.ones(GRID, bool)
-    valid[3:9] = False
+    valid[3:10] = False
     judgement = strategy.judge(rows_of(scene.frame((4, 6)), valid.ravel()), MODELS, 21 * NS)
     assert judgement.regions == []
-    assert (judgement.labels.reshape(GRID)[3:9] == -1).all()
+    assert (judgement.labels.reshape(GRID)[3:10] == -1).all()
 
 
 def test_a_grid_of_another_shape_begins_anew():
