@@ -12,7 +12,7 @@ from stillwatch.kernels import mixture_common
 from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.identity import Identities
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.places import BLOCK, Moments, SplitTask
+from stillwatch.learn.mixture.places import BLOCK, CONSTANT, EVIDENCE, EXPECTED, Moments, SplitTask
 
 KEPT = 6  # responsibilities kept an item
 SPLIT_UPDATES = 20  # restricted updates of a split on trial
@@ -108,8 +108,8 @@ class ModelBuilder:
         """Return the KL terms (2.13), as evidence less expected log likelihood of the last maximisation."""
         n = self.n_components
         fits, counts = self.family.fits[:n], self.counts()
-        evidence = fits[:, 1].sum() + mixture_common.sticks_evidence(-np.sort(-counts), self.alpha)
-        return float(fits[:, 2].sum() + counts @ self.log_weight[:n] - evidence)
+        evidence = fits[:, EVIDENCE].sum() + mixture_common.sticks_evidence(-np.sort(-counts), self.alpha)
+        return float(fits[:, EXPECTED].sum() + counts @ self.log_weight[:n] - evidence)
 
     def expect_dense(self, items: Items) -> float:
         """Update q(Z) over all components, keep the largest few, and return the bound (2.11)."""
@@ -129,7 +129,7 @@ class ModelBuilder:
             rows, places = self._list(k)
             logits = self._logits[: len(rows)]
             self.family.log_joint(items, rows, k, self.log_weight[k], logits)
-            constant = self.family.fits[k, 0] + self.log_weight[k]
+            constant = self.family.fits[k, CONSTANT] + self.log_weight[k]
             mixture_common.strangest(
                 rows, places, logits, items.counts, constant, self._fresh, self._limits, self._seeds[k]
             )
@@ -170,7 +170,7 @@ class ModelBuilder:
 
     def free_energy_after_maximise(self, items: Items) -> float:
         """Return the bound with q(Phi) and q(V) at their optimum for the present q(Z): evidence plus entropy."""
-        evidence = self.family.fits[: self.n_components, 1].sum()
+        evidence = self.family.fits[: self.n_components, EVIDENCE].sum()
         sticks = mixture_common.sticks_evidence(-np.sort(-self.counts()), self.alpha)
         return float(evidence + sticks + mixture_common.total_entropy(self.shares, items.counts, items.n_items))
 
@@ -230,7 +230,9 @@ class ModelBuilder:
         score = family.split(items, rows, weights, (family.moments, k), task)
         parts = family.moments.count[[family.child_a, family.child_b]]
         others = np.delete(counts, k)
-        gain = score - family.fits[k, 1] + self._sticks_with(np.append(others, parts)) - self._sticks_with(counts)
+        gain = (
+            score - family.fits[k, EVIDENCE] + self._sticks_with(np.append(others, parts)) - self._sticks_with(counts)
+        )
         return (float(gain) if parts.min() > 0.0 else -np.inf), parts
 
     def try_births(self, items: Items) -> int:
@@ -334,7 +336,7 @@ class ModelBuilder:
     def _merge_gain(self, items: Items, a: int, b: int) -> float:
         family = self.family
         family.combine(family.moments, a, b, family.moments, family.merged)
-        evidence = family.evidence(family.moments, family.merged) - family.fits[a, 1] - family.fits[b, 1]
+        evidence = family.evidence(family.moments, family.merged) - family.fits[a, EVIDENCE] - family.fits[b, EVIDENCE]
         rows, places = self._list(a)
         counts = self.counts()
         joined = np.append(np.delete(counts, [a, b]), counts[a] + counts[b])

@@ -7,7 +7,7 @@ import numpy as np
 
 from stillwatch.kernels import mixture_diagonal
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.places import Moments, Places, SplitTask
+from stillwatch.learn.mixture.places import CONSTANT, COUNT, EVIDENCE, Moments, Places, SplitTask
 
 
 class DiagonalFamily(Places):
@@ -78,7 +78,7 @@ class DiagonalFamily(Places):
             self.precision[self.merged],
             self.fits[self.merged],
         )
-        return float(self.fits[self.merged, 1])
+        return float(self.fits[self.merged, EVIDENCE])
 
     def combine(self, moments: Moments, a: int, b: int, out: Moments, place: int) -> None:
         """Write the statistics of two components together."""
@@ -105,7 +105,7 @@ class DiagonalFamily(Places):
             items.second,
             items.n_clumps,
             rows,
-            self.fits[place, 0] + log_weight,
+            self.fits[place, CONSTANT] + log_weight,
             self.post_mean[place],
             self.precision[place],
             out,
@@ -113,7 +113,7 @@ class DiagonalFamily(Places):
 
     def log_joint_block(self, items: Items, first: int, n_rows: int, n_components: int, log_weight, out) -> None:
         """Write S_sk (2.9) of all components for a block of items."""
-        constant = np.ascontiguousarray(self.fits[: self.capacity, 0]) + log_weight
+        constant = np.ascontiguousarray(self.fits[: self.capacity, CONSTANT]) + log_weight
         mixture_diagonal.log_joint_block(
             items.x,
             items.second,
@@ -153,8 +153,8 @@ class DiagonalFamily(Places):
             self.share[: len(rows)],
         )
         for child, base in ((self.child_a, 0), (self.child_b, 1)):
-            self.moments.count[child] = self._fits[base, 3]
-            self.fits[child] = self._fits[base, :3]
+            self.moments.count[child] = self._fits[base, COUNT]
+            self.fits[child] = self._fits[base, :COUNT]
             self.moments.mean[child] = self._stats[4 * base]
             self.moments.scatter[child] = self._stats[4 * base + 1]
             self.post_mean[child] = self._stats[4 * base + 2]

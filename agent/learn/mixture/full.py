@@ -7,7 +7,7 @@ import numpy as np
 
 from stillwatch.kernels import mixture_common, mixture_full, mixture_rounded
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.places import BLOCK, DECODED, SETTLED, Moments, Places, SplitTask
+from stillwatch.learn.mixture.places import BLOCK, CONSTANT, DECODED, SETTLED, Moments, Places, SplitTask
 
 
 class FullFamily(Places):
@@ -145,7 +145,7 @@ class FullFamily(Places):
 
     def log_joint(self, items: Items, rows, place: int, log_weight: float, out) -> None:
         """Write S_sk (2.9) of one place for some items."""
-        constant = self.fits[place, 0] + log_weight
+        constant = self.fits[place, CONSTANT] + log_weight
         for start in range(0, len(rows), BLOCK):
             part = rows[start : start + BLOCK]
             n = len(part)
@@ -162,7 +162,9 @@ class FullFamily(Places):
         for k in range(n_components):
             np.matmul(rows, self.whiten[k].T, out=self._whitened[:n_rows])
             np.matmul(self.whiten[k], self.post_mean[k], out=self._first)
-            mixture_full.log_joint_column(self._whitened, self._first, n_rows, self.fits[k, 0] + log_weight[k], k, out)
+            mixture_full.log_joint_column(
+                self._whitened, self._first, n_rows, self.fits[k, CONSTANT] + log_weight[k], k, out
+            )
         if first < items.n_clumps:
             self._subtract_clump_block(items, first, n_rows, n_components, out)
 

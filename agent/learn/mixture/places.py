@@ -9,6 +9,9 @@ import numpy as np
 
 from stillwatch.learn.mixture.items import Items
 
+# Columns of a posterior's fit, as the kernels write them: the constant of its log density, its evidence, the expected
+# log likelihood of its own, the points in it (of the children of a split only).
+CONSTANT, EVIDENCE, EXPECTED, COUNT = range(4)
 SETTLED = 1e-3  # the largest change of a share below which a split's updates end
 BLOCK = 192  # rows of a dense pass whose log joints are held at once
 DECODED = 16  # rounded covariances of a dense pass that are held decoded at once
@@ -106,7 +109,7 @@ class Places:
 
     def split_score(self, entropy: float) -> float:
         """Return evidence of the last split's children plus the entropy of the share."""
-        return float(self.fits[self.child_a, 1] + self.fits[self.child_b, 1] + entropy)
+        return float(self.fits[self.child_a, EVIDENCE] + self.fits[self.child_b, EVIDENCE] + entropy)
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
