@@ -84,7 +84,7 @@ TRAFFIC_PRIOR_S = 0.3  # seconds of traffic in them: a place has three in a hund
 EMPTY_PRIOR_S = 2.0  # and seconds without anything at all
 BUSY_SHARE = 0.05  # of the time that nothing is there: up to here traffic alone decides what is usual,
 EMPTY_SHARE = 0.25  # from here on every visit is news, wherever it goes
-REACH = 5  # patches across: who walks here could have walked beside
+TRAFFIC_REACH = 5  # patches across: who walks here could have walked beside
 
 # -- a fixed camera: what a frame's level usually is (level.py) ----------------------------------------------
 

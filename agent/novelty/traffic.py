@@ -29,9 +29,9 @@ from stillwatch.novelty.rules import (
     LEAST_WEIGHT,
     NS,
     RARE_SHARE,
-    REACH,
     THERE,
     TRAFFIC_PRIOR_S,
+    TRAFFIC_REACH,
     VISIT_S,
     WATCHED_PRIOR_S,
 )
@@ -87,7 +87,7 @@ class Traffic(Restorable):
         """Write the weight of each place, (n,) float32: LEAST_WEIGHT to 1."""
         rows, columns = self._watched.grid_rows, self._watched.grid_columns
         seconds = self._seconds[: rows * columns].reshape(rows, columns)
-        around = cv2.blur(seconds, (REACH, REACH), borderType=cv2.BORDER_REPLICATE).ravel()
+        around = cv2.blur(seconds, (TRAFFIC_REACH, TRAFFIC_REACH), borderType=cv2.BORDER_REPLICATE).ravel()
         share = (around + TRAFFIC_PRIOR_S) / (self._watched.seconds + WATCHED_PRIOR_S)
         np.clip(np.log(share) / math.log(RARE_SHARE), max(self.emptiness, LEAST_WEIGHT), 1.0, out=out)
 

@@ -20,3 +20,11 @@ def test_every_constant_has_its_unit_and_why(wing):
     bare = [line for before, line in zip(lines, lines[1:], strict=False) if line[:1].isupper() and " = " in line
             and "  # " not in line and not before.startswith(("#", "LEAST_SPREAD"))]  # fmt: skip
     assert not bare
+
+
+@pytest.mark.parametrize("wing", ["novelty", "events"])
+def test_no_name_is_given_twice(wing):
+    tree = ast.parse((ROOT / "agent" / wing / "rules.py").read_text())
+    names = [name.id for node in tree.body if isinstance(node, ast.Assign) for name in ast.walk(node.targets[0])
+             if isinstance(name, ast.Name)]  # fmt: skip
+    assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
