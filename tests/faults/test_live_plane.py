@@ -279,7 +279,7 @@ def test_id_used_for_another_command_is_refused(client):
 def test_command_that_nobody_answers_ends_at_its_deadline_with_an_error(agent, client):
     start = time.perf_counter()
     with pytest.raises(TransportError, match="no answer to flush"):
-        client.request("flush", timeout_s=0.5, retry_s=0.2, request_id="same-id-3")
+        client.request("flush", timeout_s=1.0, retry_s=0.4, request_id="same-id-3")
     assert time.perf_counter() - start < 2.0
     assert "deadline" in client.request("flush", request_id="same-id-3").error
     assert agent.ask(do="carried_out") == ["flush"]

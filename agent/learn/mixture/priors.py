@@ -25,7 +25,8 @@ class Normaliser:
     Examples
     --------
     >>> from stillwatch.learn import Normaliser
-    >>> Normaliser.measure(np.array([[0.0, 100.0], [2.0, 300.0]]), "diagonal").apply(np.array([[1.0, 400.0]])).tolist()
+    >>> units = Normaliser.measure(np.array([[0.0, 100.0], [2.0, 300.0]]), by_column=True)
+    >>> units.apply(np.array([[1.0, 400.0]])).tolist()
     [[0.0, 2.0]]
     """
 

@@ -24,7 +24,7 @@ def test_a_missing_key_comes_after_the_one_before_it_with_its_default_and_commen
     (other,) = [n for n, line in enumerate(lines) if line.startswith("raise_rarity = ")]
     without = "\n".join(line for n, line in enumerate(lines) if n not in (place, other))
     told = completed(without).split("\n")
-    assert told[place] == "burst = 10"
+    assert told[place] == "burst = 30"
     assert told[other] == "raise_rarity = 500.0  # one frame in N"
 
 
