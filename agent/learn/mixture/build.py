@@ -398,16 +398,33 @@ class ModelBuilder:
         """Begin with a single component of everything, as the paper does each round."""
         for k in range(self.n_components):
             self.identities.died(k, -1)
-        self.n_components = 1
         self.identities.born(0, -1)
-        self.tried[0] = 0.0
-        self.candidates[: items.n_items] = -1
-        self.candidates[: items.n_items, 0] = 0
-        self.shares[: items.n_items] = 0.0
-        self.shares[: items.n_items, 0] = 1.0
-        self.family.post_mean[0] = items.x[: items.n_items].mean(axis=0)
+        self._start(items, np.zeros(items.n_items, np.int64), 1)
+
+    def start_from(self, items: Items, label: np.ndarray, ids: np.ndarray) -> None:
+        """Begin with a component of each label; `ids`, rising, are the components' names."""
+        self.identities.take(ids)
+        self._start(items, label, len(ids))
+
+    def _start(self, items: Items, label: np.ndarray, n_components: int) -> None:
+        n = items.n_items
+        self.n_components = n_components
+        self.tried[:n_components] = 0.0
+        self.candidates[:n], self.shares[:n] = -1, 0.0
+        self.candidates[:n, 0], self.shares[:n, 0] = label, 1.0
         self.update_lists(items)
+        for k in range(n_components):
+            self.family.post_mean[k] = items.x[self._list(k)[0]].mean(axis=0)
         self.maximise(items)
+
+    def likeliest(self, items: Items) -> np.ndarray:
+        """Return the component of largest responsibility of each item, (n_items,) int64; changes nothing learnt."""
+        found = np.zeros(items.n_items, np.int64)
+        for first in range(0, items.n_items, BLOCK):
+            n_rows = min(BLOCK, items.n_items - first)
+            self.family.log_joint_block(items, first, n_rows, self.n_components, self.log_weight, self._block)
+            found[first : first + n_rows] = self._block[:n_rows, : self.n_components].argmax(axis=1)
+        return found
 
     def build(self, items: Items, *, warm: bool, merges: bool, fresh: int = 0) -> BuildReport:
         """Improve the model on all items until no move is kept or the iterations are spent; return what was done.

@@ -36,6 +36,12 @@ class Identities:
         self.events.append(("birth", self.next_id, int(self.id[parent]) if parent >= 0 else -1))
         self.next_id += 1
 
+    def take(self, ids: np.ndarray) -> None:
+        """Take over names that were given out elsewhere, for the places from 0."""
+        self.id[: len(ids)] = ids
+        self.born_epoch[: len(ids)] = self.epoch
+        self.next_id = max(self.next_id, int(ids.max()) + 1)
+
     def died(self, place: int, heir: int) -> None:
         """Record that a component is gone; `heir` is the place that took its mass, or -1."""
         self.events.append(("death", int(self.id[place]), int(self.id[heir]) if heir >= 0 else -1))

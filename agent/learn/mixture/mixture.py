@@ -4,28 +4,25 @@ Used by agent/epochs/schedule.py, experiments and benches. It must not read a cl
 bytes.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from stillwatch.base import Commit, NotFittedError, State
 from stillwatch.learn.base import Estimator, not_fitted
+from stillwatch.learn.mixture import views
 from stillwatch.learn.mixture.build import BuildReport, ModelBuilder
-from stillwatch.learn.mixture.compress import COMPRESSIONS, Compressor
+from stillwatch.learn.mixture.compress import Compressor
 from stillwatch.learn.mixture.families import clump_cost, make_family
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pack_lower, unpack_lower
+from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, unpack_lower
 from stillwatch.learn.mixture.priors import Normaliser, prior_parameters
 from stillwatch.learn.mixture.saved import VERSION, Room, Totals, arrays_of, check_state, take_arrays, width_of
 from stillwatch.learn.mixture.top_down import CompressReport
-from stillwatch.learn.mixture.views import check_sizes, fade, report_of, rescale, shared_mass
 
 # The horizon is a guess: compression never acts as if less than this many times what was seen were still to come.
 LEAST_MAGNIFICATION = 20.0
-CHOICES = {
-    "covariance": COVARIANCES, "clump_moments": ("rounded", "exact"), "compression": COMPRESSIONS,
-    "scaling": ("shared", "column"),
-}  # fmt: skip
 
 
 class MemoryBoundedMixture(Estimator):
@@ -147,18 +144,21 @@ class MemoryBoundedMixture(Estimator):
         """E: `epoch_size`, or half of the memory where that is None."""
         return self.memory // 2 if self.epoch_size is None else self.epoch_size
 
+    @property
+    def _form(self) -> str:
+        return "rounded" if (self.covariance, self.clump_moments) == ("full", "rounded") else self.covariance
+
     def _allocate(self) -> None:
-        self._check_settings()
+        views.check_settings(self.get_params())
         d, n_epoch = self.n_features_in_, self.rows_per_epoch
         budget = (self.memory - n_epoch) * d
-        form = "rounded" if (self.covariance, self.clump_moments) == ("full", "rounded") else self.covariance
-        cost = clump_cost(form, d)
+        cost = clump_cost(self._form, d)
         if budget < cost:
             raise ValueError(
                 f"memory: {self.memory} points of {d} values less an epoch of {n_epoch} leave {budget} values, "
                 f"and one clump takes {cost}"
             )
-        family = make_family(form, d, self.max_components, self.memory)
+        family = make_family(self._form, d, self.max_components, self.memory)
         family.prior[:] = prior_parameters(self.covariance, d, self.prior_strength, self.prior_scale)
         self._items = Items(d, family.n_second, self.memory, budget // cost, family.n_codes)
         self._builder = ModelBuilder(family, self.memory, self.concentration, self.max_iterations)
@@ -175,25 +175,6 @@ class MemoryBoundedMixture(Estimator):
         self.widened_ = 0
         self.free_energy_ = float("nan")
         self.report_: dict[str, Any] = {}
-
-    def _check_settings(self) -> None:
-        for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name}: {getattr(self, name)!r} is none of {', '.join(known)}")
-        limits = {
-            "epoch_size": self.rows_per_epoch,
-            "horizon": self.horizon,
-            "max_components": self.max_components,
-            "max_iterations": self.max_iterations,
-            "halflife": 1 if self.halflife is None else self.halflife,
-        }
-        for name, value in limits.items():
-            if value < 1:
-                raise ValueError(f"{name}: {value} is below 1")
-        for name in ("concentration", "prior_strength", "prior_scale"):
-            value = getattr(self, name)
-            if not (value > 0.0 and np.isfinite(value)):
-                raise ValueError(f"{name}: {value} is not a finite number above 0")
 
     # Learning
 
@@ -212,7 +193,7 @@ class MemoryBoundedMixture(Estimator):
             self._become(self._fresh(self._rows(X).shape[1]).partial_fit(X))
             return self
         rows = self._rows_to_learn(X)
-        check_sizes(rows)
+        views.check_sizes(rows)
         start = 0
         while start < len(rows):
             stop = start + len(self._pending) - self._n_pending - self._n_far
@@ -254,7 +235,7 @@ class MemoryBoundedMixture(Estimator):
         self.widened_ += 1
         old = self._normaliser
         self._normaliser = old.widened(self._pending[:end], by_column=self._by_column)
-        rescale(self._builder, self._items, old, self._normaliser)
+        views.rescale(self._builder, self._items, old, self._normaliser)
 
     @property
     def _by_column(self) -> bool:
@@ -269,21 +250,25 @@ class MemoryBoundedMixture(Estimator):
         self.refused_ += int(np.count_nonzero(far))
         rows = rows[~far]
         self._n_pending = 0
-        items, builder = self._items, self._builder
+        items = self._items
         if self.halflife is not None:
-            fade(items, 0.5 ** (len(rows) / self.halflife))
+            views.fade(items, 0.5 ** (len(rows) / self.halflife))
         items.append(self._normaliser.apply(rows))
         self.n_seen_ += len(rows)
+        self._build(items.n_items - len(rows))
+
+    def _build(self, fresh: int) -> None:
+        """Model building, then compression; items from `fresh` on are new."""
+        items, builder, old, normaliser = self._items, self._builder, self._predictive, self._normaliser
+        assert normaliser is not None, "items have units"
         self.epoch_ += 1
-        old = self._predictive
-        fresh = items.n_items - len(rows)
         built = builder.build(items, warm=self.warm_start, merges=self.warm_start, fresh=fresh)
         if not self.warm_start and old is not None:
-            shared = shared_mass(old, items, builder, self._normaliser)
+            shared = views.shared_mass(old, items, builder, normaliser)
             builder.identities.adopt(old.ids, self._old_born, shared)
         magnification = max(self.horizon / items.total, LEAST_MAGNIFICATION)
         squeezed = self._compressor.compress(items, builder.candidates[:, 0], builder.n_components, magnification)
-        self.free_energy_ = built.free_energy - items.total * self._normaliser.log_volume
+        self.free_energy_ = built.free_energy - items.total * normaliser.log_volume
         self._predictive = StudentMixture(self.summary())
         self._report(built, squeezed)
 
@@ -292,7 +277,7 @@ class MemoryBoundedMixture(Estimator):
         self._old_born = self.summary()["born_epoch"]
         told = {"epoch": self.epoch_, "free_energy": self.free_energy_, "components": self.n_components_}
         told["widened"] = self.widened_
-        self.report_ = told | report_of(self._items, built, squeezed, events)
+        self.report_ = told | views.report_of(self._items, built, squeezed, events)
 
     # What was learned
 
@@ -380,51 +365,58 @@ class MemoryBoundedMixture(Estimator):
         self._require_memory()
         if self._normaliser is None:
             raise self._no_model()
-        builder = self._builder
-        order = builder.order()
-        moments, normaliser = builder.family.moments, self._normaliser
-        count = moments.count[order]
-        average = moments.scatter[order] / np.maximum(count, 1e-300)[:, None]
-        return {
-            "kind": np.array(COVARIANCES.index(self.covariance)),
-            "id": builder.identities.id[order],
-            "born_epoch": builder.identities.born_epoch[order],
-            "count": count,
-            "weight": builder.weight[order],
-            "mean": moments.mean[order] * normaliser.scale + normaliser.shift,
-            self._spread_name: average * self._square_units(normaliser),
-            "prior": builder.family.prior.copy(),
-            "shift": normaliser.shift.copy(),
-            "scale": normaliser.scale.copy(),
-            "concentration": np.array(self.concentration),
-            "epoch": np.array(self.epoch_),
-        }
-
-    @property
-    def _spread_name(self) -> str:
-        return "variance" if self.covariance == "diagonal" else "covariance"
-
-    def _square_units(self, normaliser: Normaliser) -> np.ndarray:
-        if self.covariance == "diagonal":
-            return normaliser.scale**2
-        return pack_lower(np.outer(normaliser.scale, normaliser.scale)[None])[0]
+        told = {"kind": np.array(COVARIANCES.index(self.covariance)), "epoch": np.array(self.epoch_)}
+        return told | views.summary_of(self._builder, self._normaliser)
 
     @property
     def clumps_(self) -> dict[str, np.ndarray]:
-        """What is kept of the data, in its units: clumps, then singlets.
+        """What is kept of the data, in its units: clumps, then singlets; `from_clumps` takes it.
 
-        count (n,) float64; mean (n, D); variance (n_clumps, D) or covariance (n_clumps, D (D + 1) / 2), packed.
+        count (n,) float64, points each stands for; mean (n, D); variance (n_clumps, D) or covariance (n_clumps,
+        D (D + 1) / 2), packed, of the first n_clumps: the others are singlets; component (n,) int64, id of the
+        likeliest; shift, scale (D,): the units that the prior is measured in.
         """
         self._require_memory()
-        items, normaliser = self._items, self._normaliser
-        if normaliser is None:
+        if self._normaliser is None:
             raise self._no_model()
-        n = items.n_items
-        return {
-            "count": items.counts[:n].copy(),
-            "mean": items.x[:n] * normaliser.scale + normaliser.shift,
-            self._spread_name: self._builder.family.clump_moments(items) * self._square_units(normaliser),
-        }
+        return views.clumps_of(self._items, self._builder, self._normaliser)
+
+    @classmethod
+    def from_clumps(cls, clumps: Mapping[str, np.ndarray], **settings: Any) -> Self:
+        """Return a mixture learnt from what another one kept of its data, all of it or the larger part.
+
+        Parameters
+        ----------
+        clumps : mapping of str to ndarray
+            As `clumps_` gives them, in any precision. `component` may be missing: then the model is built from one
+            component. `shift` and `scale` may be: then the prior is measured in the spread of what is here.
+        **settings
+            As the constructor has them; those of the learner that the clumps come from give its model. `memory`,
+            where it is not given, is the default or what the clumps need.
+
+        Raises
+        ------
+        SnapshotError
+            Where an array is missing, of the wrong shape, not finite or out of range.
+        ValueError
+            Where the settings cannot work or their memory does not hold the clumps.
+        """
+        model = cls(**settings)
+        views.check_settings(model.get_params())
+        found = views.check_clumps(clumps, model.covariance)
+        n, d = found["mean"].shape
+        needed = views.points_of(found, clump_cost(model._form, d))
+        if "memory" not in settings:
+            model.memory = max(model.memory, needed + (needed if model.epoch_size is None else model.epoch_size))
+        room = model.memory - model.rows_per_epoch
+        if needed > room:
+            raise ValueError(f"memory: {n} clumps and singlets take {needed} points; {model.memory} leaves them {room}")
+        model.allocate(d)
+        model._normaliser = views.units_of(found, by_column=model._by_column)
+        views.take_clumps(found, model._items, model._builder, model._normaliser)
+        model.n_seen_ = round(model._items.total)
+        model._build(fresh=n)
+        return model
 
     # State
 
@@ -444,7 +436,7 @@ class MemoryBoundedMixture(Estimator):
     def _config(self) -> np.ndarray:
         """What a state must agree with to be restored here: the settings and the width, in a fixed order."""
         settings: list[float] = [self.n_features_in_, self.memory, self.rows_per_epoch, self.horizon]
-        settings += [known.index(getattr(self, name)) for name, known in CHOICES.items()]
+        settings += [known.index(getattr(self, name)) for name, known in views.CHOICES.items()]
         settings += [self.concentration, self.prior_strength, self.prior_scale, self.max_components]
         settings += [self.max_iterations, self.warm_start, self.halflife or 0]
         return np.array(settings, np.float64)

@@ -43,19 +43,22 @@ class Normaliser:
         distance = np.abs(rows - np.median(rows, axis=0)).max(axis=1)
         middle = np.median(distance)
         kept = rows[distance <= FARTHEST * middle] if middle > 0.0 else rows
-        shift = kept.mean(axis=0)
-        variance = kept.var(axis=0)
+        return cls.of_moments(kept.mean(axis=0), kept.var(axis=0), np.abs(kept).max(axis=0), by_column=by_column)
+
+    @classmethod
+    def of_moments(cls, shift: np.ndarray, variance: np.ndarray, size: np.ndarray, *, by_column: bool) -> "Normaliser":
+        """Return the normaliser of rows of this mean, variance and largest absolute value, (n_dims,) each."""
         overall = float(variance.mean())
-        size = float(np.abs(shift).max())
-        if overall <= (1e-12 * size) ** 2:
+        centre = float(np.abs(shift).max())
+        if overall <= (1e-12 * centre) ** 2:
             # Identical rows have no spread; a thousandth of their size is a spread without units, one where all is 0.
-            overall = (1e-3 * size) ** 2 if size > 0.0 else 1.0
+            overall = (1e-3 * centre) ** 2 if centre > 0.0 else 1.0
         if by_column:
             # A constant column has no spread of its own: it is given a little of the others'.
-            constant = variance <= (1e-9 * np.abs(kept).max(axis=0)) ** 2
+            constant = variance <= (1e-9 * size) ** 2
             scale = np.sqrt(np.where(constant, 1e-4 * overall, variance))
         else:
-            scale = np.full(rows.shape[1], np.sqrt(overall))
+            scale = np.full(len(shift), np.sqrt(overall))
         return cls(shift, scale)
 
     def is_far(self, rows: np.ndarray) -> np.ndarray:

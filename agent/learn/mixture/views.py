@@ -1,20 +1,41 @@
 """What a mixture does around an epoch: sizes are checked, units widened, counts faded, old components recognised.
 
-Called by agent/learn/mixture/mixture.py. It must not learn.
+And how its clumps leave it and come back. Called by agent/learn/mixture/mixture.py. It must not learn.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from stillwatch.base import SnapshotError
 from stillwatch.learn.mixture.build import BuildReport, ModelBuilder
+from stillwatch.learn.mixture.compress import COMPRESSIONS
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.predictive import StudentMixture
+from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pack_lower
 from stillwatch.learn.mixture.priors import Normaliser
 from stillwatch.learn.mixture.top_down import CompressReport
 
 # Squares of larger values overflow, of smaller ones vanish.
 LARGEST, SMALLEST = 1e150, 1e-150
+
+CHOICES = {
+    "covariance": COVARIANCES, "clump_moments": ("rounded", "exact"), "compression": COMPRESSIONS,
+    "scaling": ("shared", "column"),
+}  # fmt: skip
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raise ValueError for settings of a mixture that cannot work."""
+    for name, known in CHOICES.items():
+        if settings[name] not in known:
+            raise ValueError(f"{name}: {settings[name]!r} is none of {', '.join(known)}")
+    for name in ("epoch_size", "horizon", "max_components", "max_iterations", "halflife"):
+        if settings[name] is not None and settings[name] < 1:
+            raise ValueError(f"{name}: {settings[name]} is below 1")
+    for name in ("concentration", "prior_strength", "prior_scale"):
+        if not (settings[name] > 0.0 and np.isfinite(settings[name])):
+            raise ValueError(f"{name}: {settings[name]} is not a finite number above 0")
 
 
 def check_sizes(rows: np.ndarray) -> None:
@@ -64,6 +85,115 @@ def shared_mass(old: StudentMixture, items: Items, builder: ModelBuilder, normal
             items.counts[:n][used] * builder.shares[:n, column][used],
         )
     return shared
+
+
+# What leaves a mixture, and clumps that come back
+
+SECOND = {"diagonal": "variance", "full": "covariance"}  # what a clump's second moment is called
+
+
+def square_units(covariance: str, normaliser: Normaliser) -> np.ndarray:
+    """Return what turns second moments of the learner's units into the data's, as they are packed."""
+    scale = normaliser.scale
+    return scale**2 if covariance == "diagonal" else pack_lower(np.outer(scale, scale)[None])[0]
+
+
+def summary_of(builder: ModelBuilder, normaliser: Normaliser) -> dict[str, np.ndarray]:
+    """Return the components and the prior, largest first, in the units of the data."""
+    order, family = builder.order(), builder.family
+    count = family.moments.count[order]
+    average = family.moments.scatter[order] / np.maximum(count, 1e-300)[:, None]
+    return {
+        "id": builder.identities.id[order],
+        "born_epoch": builder.identities.born_epoch[order],
+        "count": count,
+        "weight": builder.weight[order],
+        "mean": family.moments.mean[order] * normaliser.scale + normaliser.shift,
+        SECOND[family.covariance]: average * square_units(family.covariance, normaliser),
+        "prior": family.prior.copy(),
+        "shift": normaliser.shift.copy(),
+        "scale": normaliser.scale.copy(),
+        "concentration": np.array(builder.alpha),
+    }
+
+
+def clumps_of(items: Items, builder: ModelBuilder, normaliser: Normaliser) -> dict[str, np.ndarray]:
+    """Return what is kept of the data, in its units, as `MemoryBoundedMixture.clumps_` says."""
+    n, family = items.n_items, builder.family
+    return {
+        "count": items.counts[:n].copy(),
+        "mean": items.x[:n] * normaliser.scale + normaliser.shift,
+        SECOND[family.covariance]: family.clump_moments(items) * square_units(family.covariance, normaliser),
+        "component": builder.identities.id[builder.likeliest(items)],
+        "shift": normaliser.shift.copy(),
+        "scale": normaliser.scale.copy(),
+    }
+
+
+def check_clumps(clumps: Mapping[str, np.ndarray], covariance: str) -> dict[str, np.ndarray]:
+    """Return received clumps as arrays, float64 but for the ids, or raise SnapshotError."""
+    where, second = "mixture clumps", SECOND[covariance]
+    missing = [name for name in ("count", "mean", second) if name not in clumps]
+    if missing:
+        raise SnapshotError(f"{where}: {', '.join(missing)} missing for a {covariance} mixture")
+    ids = {"component"}
+    known = {"count", "mean", second, "component", "shift", "scale"} & set(clumps)
+    found = {name: np.array(clumps[name], np.int64 if name in ids else np.float64) for name in sorted(known)}
+    if found["mean"].ndim != 2 or 0 in found["mean"].shape:
+        raise SnapshotError(f"{where}: mean has shape {found['mean'].shape}, must be (n, n_features), n >= 1")
+    (n, d), n_clumps = found["mean"].shape, len(np.atleast_1d(found[second]))
+    if n_clumps > n:
+        raise SnapshotError(f"{where}: {n_clumps} rows of {second} for {n} means")
+    width = d if covariance == "diagonal" else d * (d + 1) // 2
+    shapes = {"count": (n,), second: (n_clumps, width), "component": (n,), "shift": (d,), "scale": (d,)}
+    for name, array in found.items():
+        if array.shape != shapes.get(name, (n, d)):
+            raise SnapshotError(f"{where}: {name} has shape {array.shape}, must be {shapes[name]}")
+        if not np.isfinite(array).all():
+            raise SnapshotError(f"{where}: {name} is not finite")
+    variances = found[second] if covariance == "diagonal" else found[second][:, np.cumsum(np.arange(1, d + 1)) - 1]
+    for name, least in {"count": SMALLEST, "scale": SMALLEST, second: 0.0, "component": 0}.items():
+        array = variances if name == second else found.get(name, np.zeros(0))
+        if array.size and array.min() < least:
+            raise SnapshotError(f"{where}: {name} is {array.min():g}, must be at least {least:g}")
+    return found
+
+
+def points_of(clumps: dict[str, np.ndarray], clump_cost: int) -> int:
+    """Return the points of memory that received clumps and singlets take, of clumps of `clump_cost` values each."""
+    (n, d), n_clumps = clumps["mean"].shape, len(clumps["variance" if "variance" in clumps else "covariance"])
+    return n - n_clumps - (-n_clumps * clump_cost // d)
+
+
+def units_of(clumps: dict[str, np.ndarray], *, by_column: bool) -> Normaliser:
+    """Return the units of received clumps: those that came with them, or else the spread of all they stand for."""
+    if "shift" in clumps and "scale" in clumps:
+        return Normaliser(clumps["shift"], clumps["scale"])
+    count, mean = clumps["count"], clumps["mean"]
+    d, share = mean.shape[1], count / count.sum()
+    shift = share @ mean
+    variance = share @ (mean - shift) ** 2
+    within = clumps["variance"] if "variance" in clumps else clumps["covariance"][:, np.cumsum(np.arange(1, d + 1)) - 1]
+    variance += share[: len(within)] @ within
+    return Normaliser.of_moments(shift, variance, np.abs(mean).max(axis=0), by_column=by_column)
+
+
+def take_clumps(clumps: dict[str, np.ndarray], items: Items, builder: ModelBuilder, normaliser: Normaliser) -> None:
+    """Fill empty items with received clumps and singlets, and begin from the components they are said to be of."""
+    family, place, n = builder.family, builder.family.merged, len(clumps["count"])
+    mean = (clumps["mean"] - normaliser.shift) / normaliser.scale
+    second = clumps[SECOND[family.covariance]] / square_units(family.covariance, normaliser)
+    moments = family.moments
+    for row in range(len(second)):
+        moments.count[place] = clumps["count"][row]
+        moments.mean[place] = mean[row]
+        moments.scatter[place] = second[row] * clumps["count"][row]
+        family.summarise(items, row, moments, place)
+    items.n_clumps = items.n_items = len(second)
+    items.append(mean[len(second) :], clumps["count"][len(second) :])
+    ids, label = np.unique(clumps.get("component", np.zeros(n, np.int64)), return_inverse=True)
+    if len(ids) <= family.capacity:
+        builder.start_from(items, label, ids if "component" in clumps else np.zeros(1, np.int64))
 
 
 def report_of(items: Items, built: BuildReport, squeezed: CompressReport, events: list) -> dict[str, Any]:
