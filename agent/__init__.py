@@ -14,7 +14,14 @@ from stillwatch.base.version import __version__
 # Read once when cv2 loads, so it must stand before any import of it: the hard stop behind source.max_pixels.
 os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(268_435_456))
 
-__all__ = ["GaussianProcessActiveSet", "MemoryBoundedMixture", "StreamGreedy", "__version__"]
+__all__ = [
+    "GaussianProcessActiveSet",
+    "GroupedMixture",
+    "MemoryBoundedMixture",
+    "SimultaneousMixture",
+    "StreamGreedy",
+    "__version__",
+]
 
 
 def __getattr__(name: str):

@@ -1,4 +1,4 @@
-"""What all learners share: the protocol the agent runs them by, and scikit-learn's conventions without scikit-learn.
+"""What the learners share: the protocol the agent runs them by, and scikit-learn's conventions without scikit-learn.
 
 Used by every learner of this wing. It must not import scikit-learn before scikit-learn asks for its tags.
 """
@@ -91,27 +91,15 @@ def check_rows(X: Any, n_features: int | None, who: str) -> np.ndarray:
     return rows
 
 
-class Estimator(Restorable):
-    """Base of the learners: settings as scikit-learn has them, memory taken once, one form of saved state.
+class Configured:
+    """Settings as scikit-learn has them: a constructor that only assigns, `get_params`, `set_params`, tags.
 
-    The constructor assigns its arguments and nothing else. `allocate`, or the first rows, check them and take all the
-    memory there will be. `fit` begins anew, `partial_fit` goes on. `get_params`, `set_params`, `clone`, copies,
-    pickles and pipelines work as scikit-learn's users expect; a pickle holds the settings and `state()`.
-
-    A subclass gives `_allocate`, `_prepare`, `_width_of`, `state`, `memory_bytes`, `partial_fit`, `flush`, and says
-    what it is to scikit-learn in `_estimator_kind`.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Width of the rows; there once memory is taken.
+    Base of the learners from streams (`Estimator`) and of those that take all their rows at once. A subclass says what
+    it is to scikit-learn in `_estimator_kind`.
     """
 
     _estimator_kind: str | None = None
     n_features_in_: int
-    _allocated_for: dict[str, Any]
-
-    # -- settings ----------------------------------------------------------------------------------------------
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -138,6 +126,39 @@ class Estimator(Restorable):
         defaults = self._defaults()
         given = {name: getattr(self, name) for name in defaults if repr(getattr(self, name)) != repr(defaults[name])}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
+
+        is_regressor = self._estimator_kind == "regressor"
+        return Tags(
+            estimator_type=self._estimator_kind,
+            target_tags=TargetTags(required=is_regressor),
+            regressor_tags=RegressorTags() if is_regressor else None,
+            input_tags=InputTags(),
+        )
+
+
+class Estimator(Configured, Restorable):
+    """Base of the learners: settings as scikit-learn has them, memory taken once, one form of saved state.
+
+    The constructor assigns its arguments and nothing else. `allocate`, or the first rows, check them and take all the
+    memory there will be. `fit` begins anew, `partial_fit` goes on. `get_params`, `set_params`, `clone`, copies,
+    pickles and pipelines work as scikit-learn's users expect; a pickle holds the settings and `state()`.
+
+    A subclass gives `_allocate`, `_prepare`, `_width_of`, `state`, `memory_bytes`, `partial_fit`, `flush`, and says
+    what it is to scikit-learn in `_estimator_kind`.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Width of the rows; there once memory is taken.
+    """
+
+    _allocated_for: dict[str, Any]
 
     # -- memory ------------------------------------------------------------------------------------------------
 
@@ -244,19 +265,3 @@ class Estimator(Restorable):
         if saved["state"] is not None:
             self.restore(saved["state"])
         vars(self).update(saved["labels"])
-
-    # -- what scikit-learn asks --------------------------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        raise NotImplementedError
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
-
-        is_regressor = self._estimator_kind == "regressor"
-        return Tags(
-            estimator_type=self._estimator_kind,
-            target_tags=TargetTags(required=is_regressor),
-            regressor_tags=RegressorTags() if is_regressor else None,
-            input_tags=InputTags(),
-        )

@@ -16,7 +16,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from stillwatch.base import NotFittedError as OurNotFittedError
-from stillwatch.learn import GaussianProcessActiveSet, MemoryBoundedMixture, StreamGreedy
+from stillwatch.learn import (
+    GaussianProcessActiveSet,
+    GroupedMixture,
+    MemoryBoundedMixture,
+    SimultaneousMixture,
+    StreamGreedy,
+)
 
 ESTIMATORS = [
     MemoryBoundedMixture(covariance="full", memory=200, horizon=10_000, max_components=10),
@@ -26,6 +32,12 @@ ESTIMATORS = [
     GaussianProcessActiveSet(k=100, block=50, validation=100, lengthscales=4.0, objective="entropy"),
 ]
 ESTIMATORS += [kind() for kind in learners_of_the_door() if kind not in {type(made) for made in ESTIMATORS}]
+# They take all their rows at once: no `partial_fit`, no state but the pickle's.
+AT_ONCE = [
+    GroupedMixture(),
+    GroupedMixture(weights="stick_breaking", sparse=True),
+    SimultaneousMixture(max_kinds=4, n_init=1),
+]
 # check -> why it cannot apply. None of these may pass unnoticed: a check that begins to pass here fails the test.
 NOT_APPLICABLE = {
     "check_supervised_y_2d": "a column of targets is taken as it is: the warning asked for is a class of scikit-learn's"
@@ -43,7 +55,7 @@ def not_applicable(estimator):
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", "Estimator .* does not inherit from", UserWarning)  # it is what is shown here
-    every_check = parametrize_with_checks(ESTIMATORS, expected_failed_checks=not_applicable)
+    every_check = parametrize_with_checks(ESTIMATORS + AT_ONCE, expected_failed_checks=not_applicable)
 
 
 @every_check
@@ -64,7 +76,7 @@ def taught(estimator):
     return clone(estimator).fit(X, X[:, 0]), X
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("estimator", ESTIMATORS + AT_ONCE, ids=repr)
 def test_a_clone_has_the_settings_and_nothing_that_was_learnt(estimator):
     learner, _ = taught(estimator)
     again = clone(learner)
@@ -83,7 +95,14 @@ def test_a_pickle_answers_and_goes_on_as_the_learner_does(estimator):
     assert all((array == learner.state()[name]).all() for name, array in again.state().items())
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("estimator", AT_ONCE, ids=repr)
+def test_a_pickle_of_what_was_learnt_at_once_answers_as_it_did(estimator):
+    learner, X = taught(estimator)
+    again = pickle.loads(pickle.dumps(learner))
+    np.testing.assert_array_equal(again.predict(X), learner.predict(X))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS + AT_ONCE, ids=repr)
 def test_it_works_at_the_end_of_a_pipeline(estimator):
     X = rows()
     pipeline = make_pipeline(StandardScaler(), clone(estimator)).fit(X, X[:, 0])
@@ -92,7 +111,7 @@ def test_it_works_at_the_end_of_a_pipeline(estimator):
     np.testing.assert_array_equal(pipeline.predict(X), alone.predict(scaled))
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("estimator", ESTIMATORS + AT_ONCE, ids=repr)
 def test_fit_forgets_what_was_learnt_before_even_of_another_width(estimator):
     X = rows()
     learner = clone(estimator).fit(np.ones((60, 5)), np.ones(60)).fit(X, X[:, 0])
@@ -110,7 +129,8 @@ def test_without_scikit_learn_the_learners_work_and_do_not_load_it():
     code = (
         "import sys; sys.modules['sklearn'] = None; import numpy as np; import stillwatch.learn as l; "
         "X = np.random.default_rng(0).normal(size=(100, 2)); "
-        "l.StreamGreedy(k=2, block=20).fit(X).predict(X); l.MemoryBoundedMixture(memory=60).fit(X).score(X)\n"
+        "l.StreamGreedy(k=2, block=20).fit(X).predict(X); l.MemoryBoundedMixture(memory=60).fit(X).score(X); "
+        "l.GroupedMixture().fit(X).score(X)\n"
         "try: l.StreamGreedy().predict(X)\n"
         "except Exception as error: print(type(error).__name__, isinstance(error, ValueError))"
     )
