@@ -7,6 +7,7 @@ Imports: base, settings, gate, features, learn, epochs, novelty, events, transpo
 
 from stillwatch.pipeline.counts import RunCounts
 from stillwatch.pipeline.journal import JOURNALLED, apply
-from stillwatch.pipeline.pipeline import Pipeline, Sink, Step
+from stillwatch.pipeline.pipeline import Pipeline, Sink
+from stillwatch.pipeline.step import Step
 
 __all__ = ["JOURNALLED", "apply", "Pipeline", "RunCounts", "Sink", "Step"]

@@ -5,6 +5,7 @@ live or replayed, the same frames, config, seed and journal give the same bits.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
@@ -32,11 +33,12 @@ from stillwatch.base import (
     without_prefix,
 )
 from stillwatch.epochs import EpochReport, Learners
-from stillwatch.events import EventLife, EventRecord
+from stillwatch.events import EventLife
 from stillwatch.features import FeatureExtractor, RowMaker, Rows
 from stillwatch.gate import Gate, Verdict
-from stillwatch.novelty import CameraMotion, Novelty, Score, Sizes
+from stillwatch.novelty import CameraMotion, Novelty, Sizes
 from stillwatch.pipeline.counts import RunCounts
+from stillwatch.pipeline.step import Step
 from stillwatch.pipeline.summaries import Summaries
 from stillwatch.pipeline.thumbnail import jpeg_thumbnail
 from stillwatch.settings import Config
@@ -63,17 +65,6 @@ class Sink(Protocol):
     def send(self, message: Message) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What one frame led to. `score` is None where the gate refused the frame."""
-
-    frame: Frame
-    verdict: Verdict
-    score: Score | None
-    events: list[EventRecord]
-    activation: EpochReport | None
-
-
 class Pipeline(Restorable):
     """All stages of one agent, allocated from the config.
 
@@ -90,7 +81,8 @@ class Pipeline(Restorable):
     def __init__(self, config: Config, sink: Sink, clock: Clock, *, headers: Headers | None = None):
         self.config = config
         self._sink = sink
-        self.summaries = Summaries(headers or Headers(config.agent.id, "evaluation", "none", 0), clock)
+        headers = headers or Headers(config.agent.id, "evaluation", "none", 0)
+        self.summaries = Summaries(headers, clock, config.exemplars)
         height, width = config.source.height, config.source.width
         self.gate = Gate(config.gate, height=height, width=width)
         self.features = FeatureExtractor(config)
@@ -123,7 +115,7 @@ class Pipeline(Restorable):
         if verdict.accepted:
             return self._look(frame, verdict)
         records = self.events.update(frame, None, verdict, self.learners.models)
-        return self._publish(Step(frame, verdict, None, records, None))
+        return self._publish(Step(frame, verdict, None, records, None, self.events.open_id))
 
     def _look(self, frame: Frame, verdict: Verdict) -> Step:
         """Describe, score and learn a frame that the gate let pass."""
@@ -136,7 +128,7 @@ class Pipeline(Restorable):
         self.features.observe(features)
         self._offer(frame, rows)
         nearest = self.learners.nearest_exemplar(rows.frame) if records else -1
-        return self._publish(Step(frame, verdict, score, records, activation), nearest)
+        return self._publish(Step(frame, verdict, score, records, activation, self.events.open_id, nearest))
 
     def finish(self) -> EpochReport | None:
         """End of the stream: close open events, make the epoch being learnt active, publish both."""
@@ -144,8 +136,7 @@ class Pipeline(Restorable):
         if report is not None:
             self._publish_epoch(report)
         if self.last_frame is not None:
-            for record in self.events.finish(self.last_frame):
-                self._publish_alert(self.last_frame, record, -1)
+            self._send(self.summaries.alerts(self.last_frame, self.events.finish(self.last_frame)))
         return report
 
     def close(self) -> None:
@@ -176,25 +167,20 @@ class Pipeline(Restorable):
 
     # -- messages --------------------------------------------------------------------------------------------
 
-    def _publish(self, step: Step, nearest: int = -1) -> Step:
-        """Send what a frame led to; `nearest` is the exemplar that it is nearest to."""
+    def _publish(self, step: Step) -> Step:
+        """Send what a frame led to."""
+        self.alerts += sum(record.phase == "new" for record in step.events)
         if step.activation is not None:
-            self._publish_epoch(step.activation)
-        for change in self.summaries.gate_changes(step.frame, step.verdict):
-            self._sink.send(change)
-        for record in step.events:
-            self._publish_alert(step.frame, record, nearest)
-        self._sink.send(self.summaries.score(step.frame, step.verdict, step.score, self.events.open_id))
+            self.model_hash = step.activation.learner_hash
+        self._send(self.summaries.step(step, self.labels))
         return step
 
-    def _publish_alert(self, frame: Frame, record: EventRecord, nearest: int) -> None:
-        thumbnail = b""
-        if record.phase != "end":
-            exemplars = self.config.exemplars
-            thumbnail = jpeg_thumbnail(frame.colour, 2 * exemplars.thumbnail_px, exemplars.thumbnail_bytes)
-        if record.phase == "new":
-            self.alerts += 1
-        self._sink.send(self.summaries.alert(frame, record, nearest, thumbnail))
+    def _send(self, messages: Iterable[Message]) -> int:
+        n_sent = 0
+        for message in messages:
+            self._sink.send(message)
+            n_sent += 1
+        return n_sent
 
     def publish_all(self) -> int:
         """Publish models and exemplars again, for a ground station that asks; return how many messages."""
@@ -226,10 +212,7 @@ class Pipeline(Restorable):
     def _publish_epoch(self, report: EpochReport) -> int:
         """Tell what an epoch did; return in how many messages."""
         self.model_hash = report.learner_hash
-        messages = self.summaries.epoch(report, self.labels)
-        for message in messages:
-            self._sink.send(message)
-        return len(messages)
+        return self._send(self.summaries.epoch(report, self.labels))
 
     # -- state -----------------------------------------------------------------------------------------------
 

@@ -1,9 +1,11 @@
 """Turns what the pipeline knows into messages: scores, alerts, models, clumps, exemplars, changes of state.
 
-Called by agent/pipeline/pipeline.py on the pipeline thread. It must not decide anything: numbers go out as they came,
-rounded to what a reader can use.
+Called by agent/pipeline/pipeline.py on the pipeline thread; a new kind of message is made here, and goes out by a line
+in `Summaries.step` or `Summaries.epoch`. It must not decide anything: numbers go out as they came, rounded to what a
+reader can use.
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,10 @@ from stillwatch.base import Clock, Frame, Nav, scrub
 from stillwatch.epochs import EpochExemplar, EpochModel, EpochReport
 from stillwatch.events import EventRecord
 from stillwatch.gate import Verdict
-from stillwatch.novelty import Score as NoveltyScore
 from stillwatch.pipeline.model_message import model_fields
+from stillwatch.pipeline.step import Step
+from stillwatch.pipeline.thumbnail import jpeg_thumbnail
+from stillwatch.settings import ExemplarsConfig
 from stillwatch.transport.wire import messages as m
 
 
@@ -26,11 +30,14 @@ class Summaries:
         Used by the pipeline thread alone.
     clock : Clock
         Stamps monotonic and wall time; stream time comes with the frames.
+    pictures : ExemplarsConfig
+        How large a picture in a message may be.
     """
 
-    def __init__(self, headers: m.Headers, clock: Clock):
+    def __init__(self, headers: m.Headers, clock: Clock, pictures: ExemplarsConfig):
         self._headers = headers
         self._clock = clock
+        self._pictures = pictures
 
     def sequences(self) -> dict[str, int]:
         """Return the last sequence of each kind sent so far: it reveals to a listener that it lost the last one."""
@@ -46,11 +53,18 @@ class Summaries:
             frame=frame.sequence if frame else -1,
         )
 
-    def score(self, frame: Frame, verdict: Verdict, score: NoveltyScore | None, event_id: int) -> m.Score:
-        """`score` is None for a frame that the gate refused."""
-        head = self._head(m.Score, frame)
+    def step(self, step: Step, labels: Mapping[str, str]) -> Iterator[m.Message]:
+        """Everything that a frame is told by, in the order in which it goes out."""
+        if step.activation is not None:
+            yield from self.epoch(step.activation, labels)
+        yield from self._gate_changes(step.frame, step.verdict)
+        yield from self.alerts(step.frame, step.events, step.nearest)
+        yield self._score(step)
+
+    def _score(self, step: Step) -> m.Score:
+        head, score = self._head(m.Score, step.frame), step.score
         if score is None:
-            return m.Score(**head, accepted=False, reason=verdict.reason, event=event_id)
+            return m.Score(**head, accepted=False, reason=step.verdict.reason, event=step.open_event)
         known = not score.learning
         return m.Score(
             **head,
@@ -58,10 +72,19 @@ class Summaries:
             rarity=m.finite_or_none(score.rarity) if known else None,
             frame_surprise=m.finite_or_none(score.frame_surprise) if known else None,
             learning=score.learning,
-            event=event_id,
+            event=step.open_event,
         )
 
-    def alert(self, frame: Frame, record: EventRecord, exemplar_id: int, thumbnail: bytes) -> m.Alert:
+    def alerts(self, frame: Frame, records: list[EventRecord], nearest: int = -1) -> Iterator[m.Alert]:
+        """What is to be told of events; `nearest` is the id of the exemplar that the frame is nearest to, or -1."""
+        for record in records:
+            thumbnail = b""
+            if record.phase != "end":
+                side, limit = 2 * self._pictures.thumbnail_px, self._pictures.thumbnail_bytes
+                thumbnail = jpeg_thumbnail(frame.colour, side, limit)
+            yield self._alert(frame, record, nearest, thumbnail)
+
+    def _alert(self, frame: Frame, record: EventRecord, exemplar_id: int, thumbnail: bytes) -> m.Alert:
         x, y = record.position if record.position is not None else (None, None)
         boxes = np.asarray(record.boxes, np.float32).reshape(-1, 4)
         return m.Alert(
@@ -85,12 +108,14 @@ class Summaries:
             thumbnail=thumbnail,
         )
 
-    def epoch(self, report: EpochReport, labels: dict[str, str]) -> list[m.Message]:
+    def epoch(self, report: EpochReport, labels: Mapping[str, str]) -> Iterator[m.Message]:
         """What an epoch did: its models, then the exemplars that are new; `labels` are by "which/component"."""
-        models = [self._model(learnt, report, labels) for learnt in report.learnt]
-        return [*models, *(self._exemplar(exemplar, labels) for exemplar in report.exemplars)]
+        for learnt in report.learnt:
+            yield self._model(learnt, report, labels)
+        for exemplar in report.exemplars:
+            yield self._exemplar(exemplar, labels)
 
-    def _model(self, learnt: EpochModel, report: EpochReport, labels: dict[str, str]) -> m.Model:
+    def _model(self, learnt: EpochModel, report: EpochReport, labels: Mapping[str, str]) -> m.Model:
         """The mixture of a finished epoch, its largest components first."""
         return m.Model(
             **self._head(m.Model, None, report.t_ns),
@@ -111,7 +136,7 @@ class Summaries:
             died=np.array(learnt.died, np.int64),
         )
 
-    def _exemplar(self, exemplar: EpochExemplar, labels: dict[str, str]) -> m.Exemplar:
+    def _exemplar(self, exemplar: EpochExemplar, labels: Mapping[str, str]) -> m.Exemplar:
         return m.Exemplar(
             **self._head(m.Exemplar, None, exemplar.t_ns),
             id=exemplar.id,
@@ -125,7 +150,7 @@ class Summaries:
             thumbnail=exemplar.jpeg,
         )
 
-    def gate_changes(self, frame: Frame, verdict: Verdict) -> list[m.GateChange]:
+    def _gate_changes(self, frame: Frame, verdict: Verdict) -> list[m.GateChange]:
         """Lasting faults that began or ended with this frame, and a global change accepted as the new normal."""
         changes = [
             ("", event.kind, False) if event.phase == "start" else (event.kind, "", False) for event in verdict.events

@@ -1,0 +1,41 @@
+"""What one frame led to: what the stages said of it, for those who tell it, record it or count it.
+
+Made by agent/pipeline/pipeline.py, told by agent/pipeline/summaries.py.
+"""
+
+from dataclasses import dataclass
+
+from stillwatch.base import Frame
+from stillwatch.epochs import EpochReport
+from stillwatch.events import EventRecord
+from stillwatch.gate import Verdict
+from stillwatch.novelty import Score
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one frame led to.
+
+    Attributes
+    ----------
+    frame : Frame
+    verdict : Verdict
+    score : Score or None
+        None where the gate refused the frame.
+    events : list of EventRecord
+        What is to be told of events that began, went on or ended.
+    activation : EpochReport or None
+        The epoch whose models became active before this frame.
+    open_event : int
+        Id of the event that the frame belongs to, or -1.
+    nearest : int
+        Id of the exemplar that the frame is nearest to, looked up where there are events; else -1.
+    """
+
+    frame: Frame
+    verdict: Verdict
+    score: Score | None
+    events: list[EventRecord]
+    activation: EpochReport | None
+    open_event: int = -1
+    nearest: int = -1
