@@ -15,6 +15,8 @@ from stillwatch.base.source_state import SourceState, combine
 from stillwatch.base.state import (
     Array,
     Commit,
+    Composed,
+    RecordPart,
     Restorable,
     Stage,
     State,
@@ -36,6 +38,8 @@ __all__ = [
     "Array",
     "CameraRule",
     "Commit",
+    "Composed",
+    "RecordPart",
     "Context",
     "FIXED",
     "MOVING",

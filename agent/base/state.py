@@ -180,6 +180,47 @@ def record_bytes(record: Any) -> int:
     return sum(value.nbytes if isinstance(value, np.ndarray) else 8 for value in values)
 
 
+class RecordPart(Restorable):
+    """A record as a part of a stage: saved field by field, written in place. `where` begins what a refusal says."""
+
+    def __init__(self, record: Any, where: str):
+        self._record = record
+        self._where = where
+
+    def state(self) -> State:
+        return record_state(self._record)
+
+    def prepare(self, state: State) -> Commit:
+        return prepare_record(self._record, state, self._where)
+
+    def memory_bytes(self) -> dict[str, int]:
+        return {self._where: record_bytes(self._record)}
+
+
+class Composed(Restorable):
+    """A stage whose state is that of its parts, each under its name.
+
+    `_parts` gives them, those of a record as RecordPart; `_where` begins what a refusal says.
+    """
+
+    _where: typing.ClassVar[str]
+
+    def _parts(self) -> dict[str, Stage]:
+        raise NotImplementedError
+
+    def state(self) -> State:
+        """Return everything that what comes later depends on, as copies."""
+        return state_of_parts(self._parts())
+
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        return prepare_parts(self._parts(), state, self._where)
+
+    def parts_bytes(self) -> int:
+        """Return the bytes of all parts."""
+        return sum(sum(part.memory_bytes().values()) for part in self._parts().values())
+
+
 # -- names and hashes ----------------------------------------------------------------------------------------
 
 

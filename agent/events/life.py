@@ -12,17 +12,17 @@ import numpy as np
 
 from stillwatch.base import (
     Commit,
+    Composed,
     Frame,
+    RecordPart,
     Restorable,
     Stage,
     State,
-    prepare_parts,
     prepare_record,
     record_bytes,
     record_state,
     saved,
     saved_array,
-    state_of_parts,
     with_prefix,
     without_prefix,
 )
@@ -132,8 +132,10 @@ class _Open:
     not_raised_small: int = saved(0, low=0)
 
 
-class EventLife(Restorable):
+class EventLife(Composed):
     """Events of one stream."""
+
+    _where = "events"
 
     def __init__(self, config: EventsConfig):
         self._config = config
@@ -367,30 +369,29 @@ class EventLife(Restorable):
     # -- state -----------------------------------------------------------------------------------------------
 
     def _parts(self) -> dict[str, Stage]:
-        return {"budget": self._bucket, "news": self._news, "categories": self._categories}
+        return {
+            "budget": self._bucket,
+            "news": self._news,
+            "categories": self._categories,
+            "open": RecordPart(self._now, "events: open"),
+        }
 
     def state(self) -> State:
         """Return everything that later records depend on, as copies."""
-        state = state_of_parts(self._parts())
-        state.update(with_prefix("open", record_state(self._now)))
-        state.update(with_prefix("peak", self._peak.state()))
-        return state
+        return super().state() | with_prefix("peak", self._peak.state())
 
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        parts = {name: array for name, array in state.items() if not name.startswith(("open.", "peak."))}
-        take_parts = prepare_parts(self._parts(), parts, "events")
-        take_open = prepare_record(self._now, without_prefix("open", state), "events: open")
+        parts = {name: array for name, array in state.items() if not name.startswith("peak.")}
+        take_parts = super().prepare(parts)
         peak = Peak.from_state(without_prefix("peak", state), "events: peak")
 
         def commit() -> None:
             take_parts()
-            take_open()
             self._peak = peak
 
         return commit
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of this stage and all its parts."""
-        parts = sum(sum(part.memory_bytes().values()) for part in self._parts().values())
-        return {"events": record_bytes(self._now) + parts}
+        return {"events": self.parts_bytes()}

@@ -11,21 +11,19 @@ import numpy as np
 from stillwatch.base import (
     CameraRule,
     Commit,
+    Composed,
     Frame,
     FrameFlag,
+    RecordPart,
     Restorable,
     SourceState,
     Stage,
     State,
-    prepare_parts,
     prepare_record,
     record_bytes,
     record_state,
     saved,
     saved_array,
-    state_of_parts,
-    with_prefix,
-    without_prefix,
 )
 from stillwatch.gate.global_change import NS, GlobalChange
 from stillwatch.gate.measures import THUMB_HEIGHT, THUMB_WIDTH, Measures, measure
@@ -162,7 +160,7 @@ class _Seen:
     usual_frames: int = saved(0, low=0)
 
 
-class Gate(Restorable):
+class Gate(Composed):
     """Judge frames one by one; counts refusals by reason.
 
     Parameters
@@ -171,6 +169,8 @@ class Gate(Restorable):
     height, width : int
         Of the frames; `reshape` when they change.
     """
+
+    _where = "gate"
 
     def __init__(self, config: GateConfig, *, height: int, width: int):
         self._config = config
@@ -314,27 +314,11 @@ class Gate(Restorable):
         return counts | {"accepted": seen.accepted, "scene_changes": seen.scene_changes}
 
     def _parts(self) -> dict[str, Stage]:
-        return {life.kind: life for life in self._lives} | {"views": self._global}
-
-    def state(self) -> State:
-        """Return everything that later verdicts depend on, as copies."""
-        state = state_of_parts(self._parts())
-        state.update(with_prefix("seen", record_state(self._seen)))
-        return state
-
-    def prepare(self, state: State) -> Commit:
-        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        parts = {name: array for name, array in state.items() if not name.startswith("seen.")}
-        take_parts = prepare_parts(self._parts(), parts, "gate")
-        take_seen = prepare_record(self._seen, without_prefix("seen", state), "gate: seen")
-
-        def commit() -> None:
-            take_parts()
-            take_seen()
-
-        return commit
+        return {life.kind: life for life in self._lives} | {
+            "views": self._global,
+            "seen": RecordPart(self._seen, "gate: seen"),
+        }
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes held; thumbnails do not depend on the frame size."""
-        parts = sum(sum(part.memory_bytes().values()) for part in self._parts().values())
-        return {"gate": record_bytes(self._seen) + parts}
+        return {"gate": self.parts_bytes()}

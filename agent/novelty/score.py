@@ -8,21 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stillwatch.base import (
-    Commit,
-    Frame,
-    Restorable,
-    Stage,
-    State,
-    prepare_parts,
-    prepare_record,
-    record_bytes,
-    record_state,
-    saved,
-    state_of_parts,
-    with_prefix,
-    without_prefix,
-)
+from stillwatch.base import Composed, Frame, RecordPart, Stage, saved
 from stillwatch.epochs import PATCHES, SCENES, Models
 from stillwatch.features import Rows
 from stillwatch.novelty.regions import Region
@@ -96,7 +82,7 @@ class Score:
         return self.regions[0].centre if self.regions else None
 
 
-class Novelty(Restorable):
+class Novelty(Composed):
     """Scores frames. Everything is allocated here, for the largest frame.
 
     Parameters
@@ -105,6 +91,8 @@ class Novelty(Restorable):
     sizes : Sizes
         Of the rows that will come.
     """
+
+    _where = "novelty"
 
     def __init__(self, config: Config, sizes: Sizes):
         self._start_frames = (
@@ -175,29 +163,12 @@ class Novelty(Restorable):
 
     # -- state -----------------------------------------------------------------------------------------------
 
-    def state(self) -> State:
-        """Return everything that later scores depend on, as copies."""
-        return state_of_parts(self._parts()) | with_prefix("counts", record_state(self._counts))
-
-    def prepare(self, state: State) -> Commit:
-        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        parts = {name: array for name, array in state.items() if not name.startswith("counts.")}
-        take_parts = prepare_parts(self._parts(), parts, "novelty")
-        take_counts = prepare_record(self._counts, without_prefix("counts", state), "novelty: counts")
-
-        def commit() -> None:
-            take_parts()
-            take_counts()
-
-        return commit
-
     def _parts(self) -> dict[str, Stage]:
-        return dict(self._strategies)
+        return {**self._strategies, "counts": RecordPart(self._counts, "novelty: counts")}
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays of this stage at the largest frame."""
-        own = self._calm.nbytes + self._unlabelled.nbytes + record_bytes(self._counts)
-        return {"novelty": own + sum(sum(part.memory_bytes().values()) for part in self._strategies.values())}
+        return {"novelty": self._calm.nbytes + self._unlabelled.nbytes + self.parts_bytes()}
 
 
 def _frame_surprise(frame: np.ndarray, models: Models) -> float:

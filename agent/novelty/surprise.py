@@ -8,20 +8,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from stillwatch.base import (
-    Commit,
-    Restorable,
-    Stage,
-    State,
-    prepare_parts,
-    prepare_record,
-    record_bytes,
-    record_state,
-    saved,
-    state_of_parts,
-    with_prefix,
-    without_prefix,
-)
+from stillwatch.base import Composed, RecordPart, Stage, saved
 from stillwatch.epochs import PATCHES, Models
 from stillwatch.features import Rows
 from stillwatch.novelty.baselines import Baseline
@@ -46,7 +33,7 @@ class _Frames:
     smoothed: float = saved(0.0)
 
 
-class Surprise(Restorable):
+class Surprise(Composed):
     """Judges patches by their surprise against a baseline, and the frame by its most deviating neighbourhoods.
 
     Parameters
@@ -59,6 +46,8 @@ class Surprise(Restorable):
     least_spread : float
         Smallest deviation of the frames' statistic, and what it is taken for at first.
     """
+
+    _where = "novelty"
 
     def __init__(self, settings: NoveltyConfig, baseline: Baseline, capacity_patches: int, least_spread: float):
         self._settings = settings
@@ -120,28 +109,17 @@ class Surprise(Restorable):
         frames.scored += 1
 
     def _parts(self) -> dict[str, Stage]:
-        return {"baseline": self._baseline, "spread": self._spread, "calibration": self._calibration}
-
-    def state(self) -> State:
-        """Return everything that later judgements depend on, as copies."""
-        return state_of_parts(self._parts()) | with_prefix("frames", record_state(self._frames))
-
-    def prepare(self, state: State) -> Commit:
-        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        parts = {name: array for name, array in state.items() if not name.startswith("frames.")}
-        take_parts = prepare_parts(self._parts(), parts, "novelty")
-        take_frames = prepare_record(self._frames, without_prefix("frames", state), "novelty: frames")
-
-        def commit() -> None:
-            take_parts()
-            take_frames()
-
-        return commit
+        return {
+            "baseline": self._baseline,
+            "spread": self._spread,
+            "calibration": self._calibration,
+            "frames": RecordPart(self._frames, "novelty: frames"),
+        }
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays at the largest frame."""
-        own = self._surprise.nbytes + self._labels.nbytes + self._deviations.nbytes + record_bytes(self._frames)
-        return {"surprise": own + sum(sum(part.memory_bytes().values()) for part in self._parts().values())}
+        own = self._surprise.nbytes + self._labels.nbytes + self._deviations.nbytes
+        return {"surprise": own + self.parts_bytes()}
 
 
 def neighbourhood_means(deviations: np.ndarray, valid: np.ndarray) -> np.ndarray:

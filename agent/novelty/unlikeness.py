@@ -7,7 +7,7 @@ has that share of the samples, so that nothing needs to be left out, and a busy 
 import cv2
 import numpy as np
 
-from stillwatch.base import Commit, Restorable, Stage, State, prepare_parts, state_of_parts
+from stillwatch.base import Commit, Composed, Stage, State
 from stillwatch.epochs import PATCHES, Models
 from stillwatch.features import Rows
 from stillwatch.novelty.level import FrameLevel
@@ -19,7 +19,7 @@ from stillwatch.novelty.traffic import Traffic
 from stillwatch.settings import Config
 
 
-class Unlikeness(Restorable):
+class Unlikeness(Composed):
     """Judges patches by what their places have shown, weighed by traffic, and the frame by their sum.
 
     The patch mixture names what a patch is most like; it does not judge here: what crossed the first frames is a
@@ -30,6 +30,8 @@ class Unlikeness(Restorable):
     config : Config
     sizes : Sizes
     """
+
+    _where = "novelty"
 
     def __init__(self, config: Config, sizes: Sizes):
         self._least_patches = config.novelty.least_patches
@@ -83,13 +85,9 @@ class Unlikeness(Restorable):
     def _parts(self) -> dict[str, Stage]:
         return {"memory": self._memory, "traffic": self._traffic, "level": self._level}
 
-    def state(self) -> State:
-        """Return everything that later judgements depend on, as copies."""
-        return state_of_parts(self._parts())
-
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        take_parts = prepare_parts(self._parts(), state, "novelty")
+        take_parts = super().prepare(state)
 
         def commit() -> None:
             take_parts()
@@ -100,4 +98,4 @@ class Unlikeness(Restorable):
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays at the largest frame."""
         own = self._density.nbytes + self._labels.nbytes + self._unlikeness.nbytes + self._weights.nbytes
-        return {"unlikeness": own + sum(sum(part.memory_bytes().values()) for part in self._parts().values())}
+        return {"unlikeness": own + self.parts_bytes()}
