@@ -5,10 +5,12 @@ Called by the `stillwatch` entry point. It must stay free of heavy imports: `sti
 
 import argparse
 import importlib
+import os
 import signal
 import sys
+import traceback
 
-from stillwatch.base import AgentError, ConfigError, __version__, scrub
+from stillwatch.base import AgentError, ConfigError, ExitCode, __version__, scrub, shown
 from stillwatch.transport.wire import TransportError
 
 # command -> (module of stillwatch.tools, help). A command of two words is a group and its member.
@@ -104,32 +106,58 @@ def build_parser(argv: list[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def open_standard_streams() -> None:
+    """Give a process that was started without standard streams ones that lead nowhere, and let any text be shown.
+
+    Else the next file opened would get their numbers, and be written into by whoever prints.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            if os.open(os.devnull, os.O_RDWR) != number:
+                raise
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a locale without the letters of a file name shows them escaped
+            stream.reconfigure(errors="backslashreplace")
+
+
+def tell_error(text: str) -> None:
+    print(shown(scrub(text)), file=sys.stderr)
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 2 bad usage, 3 source ended early, 4 fault, 78 bad config."""
+    """Run one command and return its exit code, one of `ExitCode`."""
+    open_standard_streams()
     argv = sys.argv[1:] if argv is None else argv
     try:
         args = build_parser(argv).parse_args(argv)
-        return args.main(args)
+        return int(args.main(args))
     except ConfigError as error:
         for problem in error.problems:
-            print(scrub(str(problem)), file=sys.stderr)
-        return error.exit_code
+            tell_error(str(problem))
+        return int(error.exit_code)
     except AgentError as error:
-        print(scrub(f"stillwatch: {error}"), file=sys.stderr)
-        return error.exit_code
+        tell_error(f"stillwatch: {error}")
+        return int(error.exit_code)
     except TransportError as error:
-        print(scrub(f"stillwatch: {error}"), file=sys.stderr)
-        return 4
+        tell_error(f"stillwatch: {error}")
+        return int(ExitCode.FAULT)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("stillwatch"):
             raise
         print(f"stillwatch: this command needs {error.name}: pip install 'stillwatch[tools,bench]'", file=sys.stderr)
-        return 2
+        return int(ExitCode.USAGE)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output (head, less) went away: no traceback about it
-        return 0
+        return int(ExitCode.DONE)
+    except Exception:  # noqa: BLE001 - a fault of ours: told whole, but without the secrets that its texts may hold
+        tell_error(traceback.format_exc())
+        return int(ExitCode.FAULT)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import json
 import pathlib
 
 from stillwatch.base import RealClock, UsageError
+from stillwatch.tools.shared import existing, print_json
 from stillwatch.transport.live import COMMANDS, ControlClient, load_client_keys
 
 
@@ -15,8 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("endpoint", metavar="ENDPOINT", help="the agent's control endpoint (two ports above its data)")
     parser.add_argument("name", metavar="COMMAND", choices=sorted(COMMANDS), help=", ".join(sorted(COMMANDS)))
     parser.add_argument("arguments", metavar="KEY=VALUE", nargs="*", help="such as alerts_per_hour=5")
-    parser.add_argument("--key", metavar="FILE", help="this station's NAME.key (stillwatch keygen)")
-    parser.add_argument("--server", metavar="FILE", help="the agent's NAME.pub")
+    parser.add_argument("--key", type=existing, metavar="FILE", help="this station's NAME.key (stillwatch keygen)")
+    parser.add_argument("--server", type=existing, metavar="FILE", help="the agent's NAME.pub")
     parser.add_argument("--deadline", type=float, default=5.0, metavar="S", help="seconds to wait for the answer")
     parser.add_argument("--out", metavar="FILE", help="where a picture in the answer goes")
 
@@ -36,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
     if reply.attachment and args.out:
         pathlib.Path(args.out).write_bytes(reply.attachment)
     attached = {"attachment_bytes": len(reply.attachment)} if reply.attachment else {}
-    print(json.dumps({**reply.result, **attached}))
+    print_json({**reply.result, **attached})
     return 0
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from typing import Any
 
 from stillwatch.base import RealClock, UsageError, __version__
-from stillwatch.tools.shared import stop_on_signals
+from stillwatch.tools.shared import existing, stop_on_signals
 from stillwatch.transport.disk import RunFolder
 from stillwatch.transport.live import ClientKeys, Gap, Received, Subscriber, load_client_keys
 from stillwatch.transport.wire import Alert, LogNotice, Message, SourceChange, Summary
@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("endpoint", metavar="ENDPOINT", help="the agent's publish.endpoint, such as tcp://HOST:5570")
     parser.add_argument("--out", metavar="DIR", help="keep what arrives here, in the layout of a run folder")
     parser.add_argument("--agent", metavar="ID", help="accept this agent only")
-    parser.add_argument("--key", metavar="FILE", help="this station's NAME.key (stillwatch keygen)")
-    parser.add_argument("--server", metavar="FILE", help="the agent's NAME.pub")
+    parser.add_argument("--key", type=existing, metavar="FILE", help="this station's NAME.key (stillwatch keygen)")
+    parser.add_argument("--server", type=existing, metavar="FILE", help="the agent's NAME.pub")
     parser.add_argument("--until-end", action="store_true", help="stop when the agent says that its run has ended")
     parser.add_argument("--seconds", type=float, metavar="S", help="stop after so long")
 

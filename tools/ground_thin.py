@@ -8,7 +8,6 @@ and `model-patches.npz`, `model-scenes.npz` (the vehicle's mixtures as far as kn
 import argparse
 import dataclasses
 import datetime
-import json
 import math
 import pathlib
 import select
@@ -19,7 +18,7 @@ import cv2
 import numpy as np
 
 from stillwatch.base import RealClock, UsageError
-from stillwatch.tools.shared import stop_on_signals
+from stillwatch.tools.shared import print_json, stop_on_signals
 from stillwatch.transport.mirror import ModelMirror
 from stillwatch.transport.thin import (
     HEADER_BYTES,
@@ -188,7 +187,7 @@ class ThinStation:
     def _tell(self, what: str, line: str, fields: dict) -> None:
         if self._as_json:
             finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in fields.items()}
-            print(json.dumps({"what": what, **finite}), flush=True)
+            print_json({"what": what, **finite})
         else:
             print(line, flush=True)
 

@@ -5,13 +5,13 @@ into what it carries.
 """
 
 import argparse
-import json
 import select
 import signal
 import time
 from dataclasses import fields
 
 from stillwatch.base import UsageError
+from stillwatch.tools.shared import print_json
 from stillwatch.transport.thin import LinkModel, LinkSimulator, ThinPort, parse_endpoint
 from stillwatch.transport.wire import LinkError
 
@@ -69,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
         vehicle.close()
         ground.close()
     if args.json:
-        print(json.dumps(dict(simulator.counters)))
+        print_json(dict(simulator.counters))
     else:
         print(", ".join(f"{name} {count}" for name, count in sorted(simulator.counters.items())))
     return 0

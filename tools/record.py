@@ -9,12 +9,13 @@ import sys
 
 from stillwatch.process import RunOptions
 from stillwatch.tools.run import config_from, run_watched, set_up_logging
+from stillwatch.tools.shared import existing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help="file, image, folder, rtsp://…, v4l2:/dev/…, synthetic:NAME")
     parser.add_argument("folder", metavar="DIR", help="the recording's folder; an interrupted recording goes on")
-    parser.add_argument("--config", metavar="CONFIG", help="TOML file (default: the defaults)")
+    parser.add_argument("--config", type=existing, metavar="CONFIG", help="TOML file (default: the defaults)")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override section.key=value")
     parser.add_argument(
         "--frames",

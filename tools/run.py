@@ -12,7 +12,7 @@ import sys
 from stillwatch.base import hide_command_line, register_uri, scrub_handlers
 from stillwatch.process import RunOptions, RunResult, run_agent
 from stillwatch.settings import Config, load_config
-from stillwatch.tools.shared import ProgressLine, stop_on_signals
+from stillwatch.tools.shared import ProgressLine, existing, stop_on_signals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what every command has that runs an agent on a source."""
-    parser.add_argument("config", nargs="?", metavar="CONFIG", help="TOML file (default: the embedded demo's settings)")
+    parser.add_argument(
+        "config", nargs="?", type=existing, metavar="CONFIG", help="TOML file (default: the embedded demo's settings)"
+    )
     parser.add_argument("--source", metavar="URI", help="file, image, folder, rtsp://…, v4l2:/dev/…, synthetic:NAME")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override section.key=value")
 

@@ -4,11 +4,11 @@ Called by `make setup`, service files and image builds. It ends, so that the com
 """
 
 import argparse
-import json
 import time
 
 from stillwatch.kernels import _jit
 from stillwatch.kernels.warm_up import load_all
+from stillwatch.tools.shared import print_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,7 @@ def main(args: argparse.Namespace) -> int:
     kernels = load_all()
     seconds = time.perf_counter() - started
     if args.json:
-        print(json.dumps({"kernels": len(kernels), "seconds": round(seconds, 3), "cache": _jit.CACHE_DIR}))
+        print_json({"kernels": len(kernels), "seconds": round(seconds, 3), "cache": _jit.CACHE_DIR})
     elif _jit.CACHE_DIR is None:
         print(
             f"{len(kernels)} kernels compiled in {seconds:.1f} s, but no cache folder can be written: set "

@@ -8,7 +8,16 @@ Imports: nothing of ours.
 from stillwatch.base.camera import FIXED, MOVING, UNDECIDED, CameraRule, Context
 from stillwatch.base.clock import Clock, RealClock, VirtualClock
 from stillwatch.base.environment import cpu_features, versions
-from stillwatch.base.errors import AgentError, ConfigError, NotFittedError, SnapshotError, SourceError, UsageError
+from stillwatch.base.errors import (
+    AgentError,
+    ConfigError,
+    ExitCode,
+    MissingSourceError,
+    NotFittedError,
+    SnapshotError,
+    SourceError,
+    UsageError,
+)
 from stillwatch.base.frame import NO_NAV, Frame, FrameFlag, Nav
 from stillwatch.base.secrets import hide_command_line, redact_uri, register_uri, scrub, scrub_handlers
 from stillwatch.base.source_state import SourceState, combine
@@ -32,6 +41,7 @@ from stillwatch.base.state import (
     with_prefix,
     without_prefix,
 )
+from stillwatch.base.text import shown
 from stillwatch.base.version import __version__
 
 __all__ = [
@@ -59,6 +69,8 @@ __all__ = [
     "AgentError",
     "Clock",
     "ConfigError",
+    "ExitCode",
+    "MissingSourceError",
     "Frame",
     "FrameFlag",
     "NO_NAV",
@@ -78,6 +90,7 @@ __all__ = [
     "register_uri",
     "scrub",
     "scrub_handlers",
+    "shown",
     "state_hash",
     "with_prefix",
     "without_prefix",

@@ -15,11 +15,14 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus, unquote
 
 from stillwatch.base.errors import ConfigError
+from stillwatch.base.text import shown
 
 HIDDEN = "***"
+SHORTEST_PART = 6  # of a password that holds @ or /; shorter parts are words that other texts need
 SHORTEST = 3  # shorter ones cannot be searched for without mangling every text
 CREDENTIAL_WORDS = "(?:[a-z0-9_]*(?:password|passwd|pwd|token|secret|apikey|api_key|auth)|pass|key)"
 CREDENTIAL_KEYS = re.compile(rf"(?i)([?&;]{CREDENTIAL_WORDS}=)([^&;#\s]*)")
+HOST = re.compile(r"[^@:\[\]\s]+(:[0-9]{0,5})?|\[[0-9A-Fa-f:.%]+\](:[0-9]{0,5})?")  # and perhaps a port
 REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
 LONGEST_SECRET_FILE = 4096
 
@@ -79,23 +82,26 @@ def _read_reference(kind: str, name: str) -> str:
 
 def register_uri(uri: str) -> None:
     """Register the password and the credential options of a URI."""
-    userinfo = _userinfo(uri)
-    if ":" in userinfo:
+    for userinfo in {_userinfo(uri), _userinfo(uri) and _up_to_last_at(uri)}:
+        if ":" not in userinfo:
+            continue
         password = userinfo.split(":", 1)[1]
+        for part in re.split("[@/]", password):  # what a parser may take for host, port or path, and quote
+            register(part if len(part) >= SHORTEST_PART else "")
         register(password)
         register(unquote(password))
-        register(base64.b64encode(unquote(userinfo).encode()).decode())  # as HTTP and RTSP send it
+        register(base64.b64encode(os.fsencode(unquote(userinfo))).decode())  # as HTTP and RTSP send it
     for match in CREDENTIAL_KEYS.finditer(uri):
         register(match.group(2))
 
 
 def redact_uri(uri: str) -> str:
     """Return the URI without user, password and credential options."""
-    userinfo = _userinfo(uri)
-    if userinfo:
-        uri = uri.replace(userinfo + "@", HIDDEN + "@", 1)
+    hidden = _userinfo(uri) and _up_to_last_at(uri)  # more than the parser takes: an @ in a path may be a password's
+    if hidden:
+        uri = uri.replace(hidden + "@", HIDDEN + "@", 1)
     uri = CREDENTIAL_KEYS.sub(lambda match: match.group(1) + HIDDEN, uri)
-    return scrub(uri)
+    return scrub(shown(uri))
 
 
 def encode_userinfo(uri: str) -> str:
@@ -105,16 +111,25 @@ def encode_userinfo(uri: str) -> str:
 
 
 def _userinfo(uri: str) -> str:
-    """Return what stands between '//' and the last '@' of the authority; passwords may hold '@', '/' or '#'."""
+    """Return what stands between '//' and the '@' before the host; passwords may hold '@', ':', '/' or '#'.
+
+    An '@' in a path is left alone only where what stands before the path is a host, perhaps with user and port:
+    where it cannot be parsed as one, all up to the last '@' before the query counts as secret.
+    """
     _, found, rest = uri.partition("://")
     if not found or "@" not in rest:
         return ""
-    authority = rest.split("/", 1)[0]
-    if "@" not in authority:  # an unencoded '/' in the password, unless it is a host, perhaps a port, and a path
-        if ":" not in authority or authority.rpartition(":")[2].isdecimal():
-            return ""
-        authority = rest.split("?", 1)[0]
-    return authority.rpartition("@")[0]
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    userinfo, _, host = authority.rpartition("@")
+    if HOST.fullmatch(host):
+        return userinfo
+    return _up_to_last_at(uri)
+
+
+def _up_to_last_at(uri: str) -> str:
+    """Return what stands between '//' and the last '@' that is not the query's."""
+    rest = uri.partition("://")[2]
+    return re.split(r"\?[\w.-]+=", rest, maxsplit=1)[0].rpartition("@")[0] or rest.rpartition("@")[0]
 
 
 class ScrubbingFormatter(logging.Formatter):

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from stillwatch.base import ConfigError, UsageError, secrets
+from stillwatch.base import ConfigError, UsageError, secrets, shown
 from stillwatch.settings.config import Config
 
 _MAX_FILE_BYTES = 1_000_000
@@ -68,7 +68,7 @@ def load_config(path: str | os.PathLike[str] | None, overrides: Iterable[str] = 
 
 def config_hash(config: Config) -> str:
     """Return 16 hex digits of everything in the config that can change results: all but where output goes."""
-    builtins = msgspec.to_builtins(config)
+    builtins = _storable(config)
     for section in ("publish", "link", "storage"):
         builtins.pop(section)
     builtins["source"].pop("uri")
@@ -78,11 +78,19 @@ def config_hash(config: Config) -> str:
 def config_toml(config: Config) -> str:
     """Return the whole config as TOML that `load_config` reads back to an equal one."""
     parts = []
-    for section, values in msgspec.to_builtins(config).items():
+    for section, values in _storable(config).items():
         parts.append(f"[{section}]")
         parts.extend(f"{key} = {_toml_value(value)}" for key, value in values.items())
         parts.append("")
     return "\n".join(parts)
+
+
+def _storable(config: Config) -> Sections:
+    """Return the sections with every text as it may be written: paths that are no UTF-8 are escaped."""
+    return {
+        section: {key: shown(value) if isinstance(value, str) else value for key, value in values.items()}
+        for section, values in msgspec.to_builtins(config).items()
+    }
 
 
 def _toml_value(value: Any) -> str:

@@ -8,14 +8,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stillwatch.base import NO_NAV, FrameFlag, Nav
+from stillwatch.base import NO_NAV, FrameFlag, Nav, shown
 
 
 @dataclass(slots=True)
 class SourceInfo:
     """What is known about a source; filled further by `open`. Claims of the container are claims, never used.
 
-    `uri` is fit for logs and messages: its password is gone. `frames_claimed` is None unless it is believable.
+    `uri` is fit for logs and messages: its password is gone, what is no UTF-8 escaped. `frames_claimed` is None unless
+    it is believable.
     """
 
     uri: str
@@ -25,6 +26,9 @@ class SourceInfo:
     width: int = 0
     height: int = 0
     frames_claimed: int | None = None
+
+    def __post_init__(self) -> None:
+        self.uri = shown(self.uri)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,16 @@ import os
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from stillwatch.base import Clock, ConfigError, SourceError, secrets
+from stillwatch.base import Clock, ConfigError, MissingSourceError, SourceError, secrets, shown
 from stillwatch.settings import SourceConfig
 from stillwatch.sources.base import Source
 
 NETWORK_SCHEMES = ("rtsp", "rtsps", "http", "https")
 SCHEMES = (*NETWORK_SCHEMES, "v4l2", "synthetic", "recording", "file", "folder")
+ENCODE = (
+    "; in user and password write @ as %40, : as %3A, / as %2F, # as %23, ? as %3F, "
+    "or keep them out of the address: rtsp://${env:CAMERA_USER}:${env:CAMERA_PASSWORD}@HOST/…"
+)
 GLOB_CHARACTERS = frozenset("*?[")
 
 
@@ -86,10 +90,10 @@ def _network_source(uri: str, scheme: str, config: SourceConfig, clock: Clock) -
         parts = urlsplit(uri)
         host, _ = parts.hostname, parts.port
     except ValueError:  # its text may quote a part of the password
-        problem = f"source.uri: host or port cannot be understood (port: 0 to 65535) in {redact(uri)}"
+        problem = f"source.uri: host or port cannot be understood (port: 0 to 65535) in {redact(uri)}{ENCODE}"
         raise ConfigError([problem]) from None
     if not host:
-        raise ConfigError([f"source.uri: no host in {redact(uri)}"])
+        raise ConfigError([f"source.uri: no host in {redact(uri)}{ENCODE}"])
     return NetworkSource(uri, "rtsp" if scheme.startswith("rtsp") else "http", config, clock)
 
 
@@ -132,12 +136,12 @@ def _glob_source(path: str, config: SourceConfig, loop: int, live: bool) -> Sour
     from stillwatch.sources.images import ImagesSource, natural_key
 
     if not GLOB_CHARACTERS & set(path):
-        raise SourceError(f"{path}: no such file or folder")
+        raise MissingSourceError(f"{shown(path)}: no such file or folder")
     if live:
         raise ConfigError([f"source.uri: live=1 is for folders, {path} is a pattern"])
     matches = sorted((name for name in glob.glob(path) if os.path.isfile(name)), key=natural_key)
     if not matches:
-        raise SourceError(f"{path}: no file matches")
+        raise MissingSourceError(f"{shown(path)}: no file matches")
     return ImagesSource(path, matches, config, loop=loop)
 
 

@@ -46,14 +46,14 @@ def started():
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["run", "--source", "/no/such/clip.mp4"], 3, "/no/such/clip.mp4"),
+        (["run", "--source", "/no/such/clip.mp4"], 2, "/no/such/clip.mp4"),
         (["run", "--source", "synthetic:moon"], 78, "moon"),
-        (["run", "/no/such/config.toml"], 78, "/no/such/config.toml"),
+        (["run", "/no/such/config.toml"], 2, "/no/such/config.toml"),
         (["run", "--set", "source.width=7"], 78, "source.width: 7 is not a whole number in [32, 4096]"),
         (["run", "--set", "publish.endpoint=tcp://0.0.0.0:0"], 78, "publish.endpoint"),
         (["run", "--set", "limits.memory_bytes=1000000"], 78, "limits.memory_bytes"),
         (["ground", "nonsense"], 4, "nonsense"),
-        (["report", "/no/such/folder"], 4, "/no/such/folder"),
+        (["report", "/no/such/folder"], 2, "/no/such/folder"),
         (["ground"], 2, "ENDPOINT"),
         (["fly"], 2, "invalid choice"),
     ],

@@ -40,9 +40,9 @@ def test_a_whole_file_ends_with_code_0(tmp_path):
     assert run(tmp_path, encode(tmp_path / "a.mp4", clip(30))).returncode == 0
 
 
-def test_a_missing_file_ends_with_code_3_in_one_line(tmp_path):
+def test_a_missing_file_ends_with_code_2_in_one_line(tmp_path):
     done = run(tmp_path, tmp_path / "none.mp4")
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert len([line for line in done.stderr.splitlines() if "none.mp4" in line]) == 1
     assert "Traceback" not in done.stderr
 

@@ -4,7 +4,6 @@ A command of the console script, and what the speed figures in the documents com
 setting that the agent would not.
 """
 
-import json
 import os
 import pathlib
 import time
@@ -16,7 +15,7 @@ import numpy as np
 
 from stillwatch.base import UsageError
 from stillwatch.features import BlockHog, DenseSift
-from stillwatch.tools.shared import add_data_argument, find_data_or_none
+from stillwatch.tools.shared import add_data_argument, find_data_or_none, print_json
 
 SIZES = ((320, 240), (640, 480), (1360, 1024))  # width, height
 STEP_PX, BIN_PX, CELL_PX = 8, 4, 8
@@ -42,7 +41,7 @@ def main(args) -> int:
                 rows += pair("sift", sift_pair(image, n_threads, pool), image, n_threads, args.seconds)
                 rows += pair("hog", hog_pair(image, n_threads, pool), image, n_threads, args.seconds)
     if args.json:
-        print(json.dumps({"rows": rows, "opencv": cv2.__version__}))
+        print_json({"rows": rows, "opencv": cv2.__version__})
     else:
         print_table(rows)
     return 0

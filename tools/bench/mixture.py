@@ -4,7 +4,6 @@ Called by the command line as `bench mixture`. It must not use a setting that th
 """
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from stillwatch.learn import MemoryBoundedMixture
+from stillwatch.tools.shared import print_json
 
 N_COMPONENTS = 20
 WARM_ROWS = 2000  # learnt before the clock runs: the first epochs build the model, all later ones keep it
@@ -58,7 +58,7 @@ def main(args: argparse.Namespace) -> int:
         for n_dims in args.dims or sorted({setting.n_dims for setting in SETTINGS}):
             rows += bench_width(n_dims, args.seconds)
     if args.json:
-        print(json.dumps({"rows": rows}))
+        print_json({"rows": rows})
     else:
         print_table(rows)
     return 0

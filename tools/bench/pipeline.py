@@ -18,6 +18,7 @@ import numpy as np
 
 from stillwatch.base import AgentError
 from stillwatch.settings import Config, load_config
+from stillwatch.tools.shared import print_json
 from stillwatch.worlds import make_world
 
 SIZES = ((320, 240), (640, 480))
@@ -51,7 +52,7 @@ def main(args) -> int:
                 if args.cores in (None, cores):
                     rows.append(measured(f"{clip}?loop={loops}", width, height, cores, args.frames))
     if args.json:
-        print(json.dumps({"rows": rows}))
+        print_json({"rows": rows})
     else:
         for row in rows:
             print_row(row)
@@ -214,7 +215,7 @@ def _child(argv: list[str]) -> int:
     if cores == "1" and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     try:
-        print(json.dumps(_bench(uri, width, height, cores, frames)))
+        print_json(_bench(uri, width, height, cores, frames))
     except AgentError as error:
         print(error, file=sys.stderr)
         return error.exit_code

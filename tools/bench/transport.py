@@ -6,7 +6,6 @@ against the bytes it received).
 """
 
 import argparse
-import json
 import pathlib
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from stillwatch.base import RealClock, VirtualClock
+from stillwatch.tools.shared import print_json
 from stillwatch.transport.live import Publisher, Received, Subscriber
 from stillwatch.transport.mirror import (
     MixtureSummary,
@@ -70,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
     }
     rows = [row for name, part in parts.items() if args.only in (None, name) for row in part()]
     if args.json:
-        print(json.dumps({"rows": rows}))
+        print_json({"rows": rows})
         return 0
     for row in rows:
         print("  ".join(f"{name} {_shown(value)}" for name, value in row.items()))

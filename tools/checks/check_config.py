@@ -4,16 +4,16 @@ The `check-config` command. The stages are built for it, so that the table is wh
 """
 
 import argparse
-import json
 import sys
 
 from stillwatch.base import ConfigError
 from stillwatch.process import check_memory, planned_memory
 from stillwatch.settings import Problem, load_config
+from stillwatch.tools.shared import existing, print_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", metavar="CONFIG", help="TOML file")
+    parser.add_argument("config", type=existing, metavar="CONFIG", help="TOML file")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override section.key=value")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -30,7 +30,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         errors = [{"file": p.file, "key": p.key, "value": p.value, "message": p.message} for p in problems]
         stages = [{"stage": stage, "bytes": n_bytes} for stage, n_bytes in memory]
-        print(json.dumps({"errors": errors, "memory": stages, "total_bytes": total if memory else None}))
+        print_json({"errors": errors, "memory": stages, "total_bytes": total if memory else None})
         return ConfigError.exit_code if problems else 0
     if memory:
         for stage, n_bytes in memory:

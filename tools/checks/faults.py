@@ -4,7 +4,6 @@ The command `stillwatch faults`. It judges nothing but: a clear outcome, the fra
 refused, time and memory.
 """
 
-import json
 import multiprocessing
 import os
 import resource
@@ -22,7 +21,7 @@ from stillwatch.sources import Capture, open_source
 from stillwatch.tools.checks import corpus as faults_corpus
 from stillwatch.tools.checks.corpus import Case
 from stillwatch.tools.checks.stress import stress_cases
-from stillwatch.tools.shared import find_data_or_none
+from stillwatch.tools.shared import find_data_or_none, print_json
 
 LONGEST_S = 60.0
 MOST_MB = 600.0
@@ -76,7 +75,7 @@ def main(args) -> int:
                     print(_line(rows[-1]), flush=True)
     wrong = [row for row in rows if row.fault]
     if args.json:
-        print(json.dumps({"rows": [asdict(row) for row in rows]}))
+        print_json({"rows": [asdict(row) for row in rows]})
     else:
         peak = max((row.peak_rss_mb or 0.0 for row in rows), default=0.0)
         print(f"{len(rows)} inputs, {len(wrong)} not as expected, peak memory {peak:.0f} MB")

@@ -4,7 +4,6 @@ A command of the console script; the experiment on encoders uses its sampling. I
 file it was asked for.
 """
 
-import json
 import sys
 from collections.abc import Iterator
 
@@ -15,6 +14,7 @@ from stillwatch.base import Frame, FrameFlag, RealClock, SourceError, UsageError
 from stillwatch.features import FeatureExtractor, Projection, save_encoder
 from stillwatch.settings import Config, load_config
 from stillwatch.sources import Capture, open_source
+from stillwatch.tools.shared import existing, print_json
 
 WAIT_S = 1.0
 
@@ -23,7 +23,7 @@ def add_arguments(parser) -> None:
     """Add the command's options."""
     parser.add_argument("sources", nargs="+", metavar="SOURCE", help="files, folders, or any other source that ends")
     parser.add_argument("--out", required=True, metavar="FILE", help="the encoder file to write (.swenc)")
-    parser.add_argument("--config", metavar="FILE", help="feature settings that the encoder belongs to")
+    parser.add_argument("--config", type=existing, metavar="FILE", help="feature settings that the encoder belongs to")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting")
     parser.add_argument("--patches", type=int, default=50_000, metavar="N", help="patches to fit on, over all sources")
     parser.add_argument("--frames", type=int, default=2_000, metavar="N", help="frames to fit on, over all sources")
@@ -63,7 +63,7 @@ def main(args) -> int:
         "patch_variance_kept": variance_kept(encoder.patch, fitted_on[0]),
         "frame_variance_kept": variance_kept(encoder.frame, fitted_on[1]),
     }
-    print(json.dumps(report) if args.json else describe(report))
+    print_json(report) if args.json else describe(report)
     return 0
 
 

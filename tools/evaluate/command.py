@@ -4,7 +4,6 @@ The command `stillwatch evaluate novelty`. Our pipeline runs in a child pinned t
 baselines run here, afterwards, on the same frames. It must not tune anything: one config for all clips.
 """
 
-import json
 import pathlib
 
 import numpy as np
@@ -16,6 +15,7 @@ from stillwatch.tools.evaluate.baselines import BASELINES, SIMPLE, baseline_scor
 from stillwatch.tools.evaluate.figures import areas, figures, mean_of, rounded
 from stillwatch.tools.evaluate.run import Run, run_pinned
 from stillwatch.tools.evaluate.truth import Truth, read_truths, truth_for
+from stillwatch.tools.shared import existing, print_json
 
 VIDEO_SUFFIXES = (".mp4", ".avi", ".mkv", ".mov", ".ts", ".webm", ".m4v", ".mpg")
 
@@ -23,8 +23,12 @@ VIDEO_SUFFIXES = (".mp4", ".avi", ".mkv", ".mov", ".ts", ".webm", ".m4v", ".mpg"
 def add_arguments(parser) -> None:
     """Add the command's options."""
     parser.add_argument("video", metavar="VIDEO", help="a clip, a source URI, or a folder of clips")
-    parser.add_argument("events", metavar="EVENTS.json", help="frame numbers of the events, as events.json has them")
-    parser.add_argument("--config", metavar="FILE", help="configuration; the defaults where none is given")
+    parser.add_argument(
+        "events", type=existing, metavar="EVENTS.json", help="frame numbers of the events, as events.json has them"
+    )
+    parser.add_argument(
+        "--config", type=existing, metavar="FILE", help="configuration; the defaults where none is given"
+    )
     parser.add_argument("--set", metavar="K=V", action="append", default=[], dest="overrides", help="change a setting")
     parser.add_argument("--from", metavar="FRAME", type=int, default=0, dest="first", help="first frame that is seen")
     parser.add_argument("--to", metavar="FRAME", type=int, default=None, dest="last", help="last frame that is seen")
@@ -55,7 +59,7 @@ def main(args) -> int:
             raise UsageError(f"{folder}: holds no clip that {args.events} knows; it knows {', '.join(sorted(truths))}")
         rows = [evaluate(str(path), path.name, truths[path.name], config, names, ends) for path in clips]
         if args.json:
-            print(json.dumps({"rows": rows, **means(rows)}))
+            print_json({"rows": rows, **means(rows)})
         else:
             for row in rows:
                 print_row(row)
@@ -64,7 +68,7 @@ def main(args) -> int:
     clip = folder.name if "://" not in args.video and not args.video.startswith("synthetic:") else args.video
     row = evaluate(args.video, clip, truth_for(truths, clip, args.events), config, names, ends)
     if args.json:
-        print(json.dumps(row))
+        print_json(row)
     else:
         print_row(row)
     return 0

@@ -13,7 +13,7 @@ import numpy as np
 from stillwatch.features import FeatureExtractor, Projection, fit_pca, random_projection
 from stillwatch.settings import Config, FeaturesConfig, SourceConfig
 from stillwatch.tools.encoders import fitting_extractor, frames_of, variance_kept
-from stillwatch.tools.shared import add_data_argument, find_data
+from stillwatch.tools.shared import add_data_argument, find_data, print_json
 
 # clip, whether the camera stands still, and the frames taken: every n-th
 CLIPS = {
@@ -58,7 +58,7 @@ def main(args) -> int:
             for encoder in ENCODERS:
                 rows += [compare(scenes, name, part, encoder, dims) for name in scenes]
     if args.json:
-        print(json.dumps({"rows": rows}))
+        print_json({"rows": rows})
     else:
         print_table(rows)
     return 0

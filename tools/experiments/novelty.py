@@ -5,7 +5,6 @@ Called by the command line as `experiment novelty-digits`. It must not choose a 
 
 import argparse
 import functools
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from stillwatch.learn import MemoryBoundedMixture
 from stillwatch.tools.experiments.data import measure
 from stillwatch.tools.experiments.mixture.data import digits20
 from stillwatch.tools.experiments.mixture.digits import MAX_COMPONENTS, fit_sklearn, sklearn_scores
+from stillwatch.tools.shared import print_json
 
 METHODS = (
     "stillwatch",
@@ -84,7 +84,7 @@ def main(args: argparse.Namespace) -> int:
     with threadpool_limits(1):
         rows = [run(method, task, args.orders) for method in methods]
     if args.json:
-        print(json.dumps({"rows": rows, "basis": args.basis, "orders": args.orders}))
+        print_json({"rows": rows, "basis": args.basis, "orders": args.orders})
         return 0
     print("method            AUC unseen (least)  AUC between (least)  components  seconds")
     for row in rows:

@@ -15,6 +15,7 @@ from stillwatch.base import UsageError
 from stillwatch.settings import SourceConfig
 from stillwatch.sources import RecordingSource
 from stillwatch.tools.recordings import mcap_formats as f
+from stillwatch.tools.shared import existing
 from stillwatch.transport.disk import RECORDING_NAME, log_files, open_run
 from stillwatch.transport.disk import recording as r
 from stillwatch.transport.wire import messages as m
@@ -33,7 +34,9 @@ TOPIC_OF = {"score": "novelty", "alert": "events", "status": "status", "model": 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recording", metavar="RECORDING", help="recording; of a run folder only messages are written")
+    parser.add_argument(
+        "recording", type=existing, metavar="RECORDING", help="recording; of a run folder only messages are written"
+    )
     parser.add_argument("out", metavar="OUT.mcap", help="file to write")
     parser.add_argument("--width", metavar="PX", type=int, default=0, help="scale images down to this width")
     parser.add_argument("--quality", metavar="Q", type=int, default=85, help="JPEG quality, 1 to 100")

@@ -18,6 +18,7 @@ from stillwatch.restart import Recorder
 from stillwatch.settings import Config, config_hash, config_toml, load_config
 from stillwatch.sources import natural_key
 from stillwatch.tools.recordings.mcap_formats import IMAGE_SCHEMAS, decode_image
+from stillwatch.tools.shared import existing
 from stillwatch.transport.disk import RECORDING_NAME, Session, log_files
 
 UNITS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
@@ -25,7 +26,7 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".j
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="IN", help="MCAP file, or folder of images")
+    parser.add_argument("source", type=existing, metavar="IN", help="MCAP file, or folder of images")
     parser.add_argument("folder", metavar="OUT", help="new folder for the recording")
     parser.add_argument(
         "--times",
@@ -36,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unit", choices=tuple(UNITS), default="s", help="of numbers in the file (default: s)")
     parser.add_argument("--rate", metavar="HZ", type=float, default=0.0, help="images a second, without a time file")
     parser.add_argument("--topic", metavar="TOPIC", help="of the MCAP file (default: its only topic with images)")
-    parser.add_argument("--config", metavar="FILE", help="config that replays will use (default: the defaults)")
+    parser.add_argument(
+        "--config", type=existing, metavar="FILE", help="config that replays will use (default: the defaults)"
+    )
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override section.key=value")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from stillwatch.base import SnapshotError, UsageError
 from stillwatch.restart import checkpoint
+from stillwatch.tools.shared import existing, print_json
 from stillwatch.transport.disk import KIND_MESSAGE, SUFFIX, Damage, Record, log_files, read_file, unpack_message
 from stillwatch.transport.disk import recording as r
 from stillwatch.transport.wire import DecodeError
@@ -23,15 +24,13 @@ SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", metavar="FILE", help="checkpoint, recording, run folder or log file")
+    parser.add_argument("path", type=existing, metavar="FILE", help="checkpoint, recording, run folder or log file")
     parser.add_argument("--list", action="store_true", help="also list every record")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
 
 
 def main(args: argparse.Namespace) -> int:
     path = pathlib.Path(args.path)
-    if not path.exists():
-        raise UsageError(f"{path}: no such file or folder")
     if path.is_file() and not path.name.endswith(SUFFIX):
         report = inspect_checkpoint(path)
         tell: Any = _tell_checkpoint
@@ -39,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
         report = inspect_log(path, listing=args.list and not args.json)
         tell = _tell_log
     if args.json:
-        print(json.dumps(report))
+        print_json(report)
     else:
         tell(report)
     return 0 if report["whole"] else 4

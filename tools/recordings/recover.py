@@ -4,12 +4,12 @@ The `recover` command. transport/disk/record_salvage.py does the work; the origi
 """
 
 import argparse
-import json
 import pathlib
 import shutil
 
-from stillwatch.base import SnapshotError, UsageError
+from stillwatch.base import SnapshotError
 from stillwatch.restart import checkpoint
+from stillwatch.tools.shared import existing, print_json
 from stillwatch.transport.disk import KIND_NAMES, Salvage, salvage
 
 SMALL_FILES = ("config.toml", "run.json", "summary.json")
@@ -17,19 +17,17 @@ SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="IN", help="damaged recording, run folder or log file")
+    parser.add_argument("source", type=existing, metavar="IN", help="damaged recording, run folder or log file")
     parser.add_argument("target", metavar="OUT", help="new folder for what could be saved")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
 
 
 def main(args: argparse.Namespace) -> int:
     source, target = pathlib.Path(args.source), pathlib.Path(args.target)
-    if not source.exists():
-        raise UsageError(f"{source}: no such file or folder")
     result = salvage(source, target)
     checkpoints = _copy_beside(source, target) if source.is_dir() else []
     if args.json:
-        print(json.dumps(_as_json(result, checkpoints)))
+        print_json(_as_json(result, checkpoints))
     else:
         _tell(result, checkpoints, target)
     return 0

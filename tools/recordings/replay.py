@@ -4,26 +4,25 @@ The `replay` command. agent/restart/replay.py does the work; this paces it, show
 """
 
 import argparse
-import json
 import pathlib
 import sys
 import time
 
 import cv2
 
-from stillwatch.base import UsageError, cpu_features, versions
+from stillwatch.base import ExitCode, UsageError, cpu_features, versions
 from stillwatch.kernels.warm_up import load_all
 from stillwatch.restart import Comparison, Replay
 from stillwatch.settings import Config, config_hash, config_toml, load_config
 from stillwatch.tools.report import compare_folders, tell_comparison
-from stillwatch.tools.shared import ProgressLine
+from stillwatch.tools.shared import ProgressLine, existing, print_json
 from stillwatch.transport.disk import RunFolder
 from stillwatch.transport.disk import recording as r
 from stillwatch.transport.wire import Message, encode, kind_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recording", metavar="RECORDING", help="folder made by record or run --record")
+    parser.add_argument("recording", type=existing, metavar="RECORDING", help="folder made by record or run --record")
     parser.add_argument("--speed", metavar="S", default="max", help="0.5, 1, 10, … times real time, or max (default)")
     parser.add_argument(
         "--from",
@@ -34,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="begin at the nearest checkpoint before this frame",
     )
     parser.add_argument("--to", dest="last", metavar="SEQ", type=int, default=2**62, help="end after this frame")
-    parser.add_argument("--config", metavar="FILE", help="another config: what would have happened")
+    parser.add_argument("--config", type=existing, metavar="FILE", help="another config: what would have happened")
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -64,12 +63,12 @@ def main(args: argparse.Namespace) -> int:
     sink.finish(replay)
     rate = played_s / seconds if seconds > 0 else 0.0
     if args.json:
-        print(json.dumps({**_as_json(result, rate, seconds), "cpu_seconds": round(cpu_seconds, 3)}))
+        print_json({**_as_json(result, rate, seconds), "cpu_seconds": round(cpu_seconds, 3)})
     else:
         _tell(result, rate, seconds, path)
         if out is not None and config is not None:
             tell_comparison(compare_folders(path, out))
-    return 1 if result.equal is False else 0
+    return ExitCode.UNEQUAL if result.equal is False else ExitCode.DONE
 
 
 def _speed(text: str) -> float | None:

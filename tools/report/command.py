@@ -9,10 +9,11 @@ import pathlib
 from stillwatch.base import UsageError
 from stillwatch.tools.report.data import read_report
 from stillwatch.tools.report.page import render
+from stillwatch.tools.shared import existing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="DIR", help="run folder, ground station's folder or recording")
+    parser.add_argument("folder", type=existing, metavar="DIR", help="run folder, ground station's folder or recording")
     parser.add_argument("--out", metavar="FILE", help="where to write (default: DIR/report.html)")
 
 

@@ -4,7 +4,6 @@ The `compare` command; replay uses it for "what would have happened". It must no
 """
 
 import argparse
-import json
 import pathlib
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,13 +17,14 @@ from stillwatch.tools.report.events import event_card
 from stillwatch.tools.report.learners import MODELS, in_order, model_view
 from stillwatch.tools.report.style import page
 from stillwatch.tools.report.timeline import labeller
+from stillwatch.tools.shared import existing, print_json
 
 MATCH_FRAMES = 8  # two events are one and the same if their starts are this near, or their spans overlap
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("a", metavar="RUN_A", help="run folder, ground folder or recording")
-    parser.add_argument("b", metavar="RUN_B", help="the other one")
+    parser.add_argument("a", type=existing, metavar="RUN_A", help="run folder, ground folder or recording")
+    parser.add_argument("b", type=existing, metavar="RUN_B", help="the other one")
     parser.add_argument("--out", metavar="FILE", help="write the comparison as a page with plots")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
 
@@ -34,7 +34,7 @@ def main(args: argparse.Namespace) -> int:
     if args.out:
         write_page(result, pathlib.Path(args.out))
     if args.json:
-        print(json.dumps(as_json(result)))
+        print_json(as_json(result))
     else:
         tell_comparison(result)
         if args.out:

@@ -6,7 +6,18 @@ Imports: the agent, transport.
 """
 
 from stillwatch.tools.shared.data import add_data_argument, find_data, find_data_or_none
+from stillwatch.tools.shared.json_output import json_text, print_json
+from stillwatch.tools.shared.paths import existing
 from stillwatch.tools.shared.progress import ProgressLine
 from stillwatch.tools.shared.signals import stop_on_signals
 
-__all__ = ["ProgressLine", "add_data_argument", "find_data", "find_data_or_none", "stop_on_signals"]
+__all__ = [
+    "ProgressLine",
+    "add_data_argument",
+    "existing",
+    "find_data",
+    "find_data_or_none",
+    "json_text",
+    "print_json",
+    "stop_on_signals",
+]

@@ -5,6 +5,8 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stillwatch.base import secrets
 from stillwatch.base.errors import ConfigError
@@ -19,6 +21,28 @@ def test_redaction_removes_credentials_and_keeps_the_rest(uri):
     assert "cam" in shown
     for part in ("hunter", "p%40ss", "a@b", "abcdef", "admin"):
         assert part not in shown
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown", "sent"),
+    [
+        ("rtsp://user:p@ss:w/rd@host/stream", "rtsp://***@host/stream", "rtsp://user:p%40ss:w%2Frd@host/stream"),
+        ("rtsp://u:a@b/c@cam/a", "rtsp://***@cam/a", "rtsp://u:a@b/c@cam/a"),  # b may be the host: only hidden
+        ("rtsp://u:p?w@cam:5/x", "rtsp://***@cam:5/x", "rtsp://u:p%3Fw@cam:5/x"),
+        ("rtsp://u:p#w@[::1]:5/x", "rtsp://***@[::1]:5/x", "rtsp://u:p%23w@[::1]:5/x"),
+        ("rtsp://u:p@cam/x?mail=a@b", "rtsp://***@cam/x?mail=a@b", "rtsp://u:p@cam/x?mail=a@b"),
+        ("rtsp://cam/x@y", "rtsp://cam/x@y", "rtsp://cam/x@y"),
+    ],
+)
+def test_a_password_is_hidden_up_to_the_last_at_before_the_host(uri, shown, sent):
+    assert secrets.redact_uri(uri) == shown
+    assert secrets.encode_userinfo(uri) == sent
+
+
+@settings(deadline=None)
+@given(st.text("ab@:/#?%", min_size=1, max_size=12))
+def test_no_part_of_a_password_is_shown_whatever_it_is_made_of(middle):
+    assert "Q" not in secrets.redact_uri(f"rtsp://user:Q{middle}Q@host/stream")
 
 
 def test_redaction_leaves_a_uri_without_credentials_alone():

@@ -5,7 +5,6 @@ their figures are given once, beside the first. It must not tune anything: one c
 """
 
 import functools
-import json
 import multiprocessing
 import os
 import pathlib
@@ -21,7 +20,7 @@ from stillwatch.tools.evaluate.command import chosen_baselines
 from stillwatch.tools.evaluate.figures import mean_of, rounded
 from stillwatch.tools.evaluate.suite.cases import GROUPS, Case, cases_of
 from stillwatch.tools.evaluate.suite.runner import run_case
-from stillwatch.tools.shared import add_data_argument, find_data
+from stillwatch.tools.shared import add_data_argument, existing, find_data, print_json
 
 PLANS = {"full": (0, 0, 4), "usual": (5, 3, 1), "quick": (2, 1, 1)}  # starts, loops, clips a transform; 0: all
 WORLDS = {"full": 60, "usual": 60, "quick": 12}
@@ -43,7 +42,9 @@ def add_arguments(parser) -> None:
         "--full", action="store_const", const="full", dest="plan", help="all starts, every transform on 4"
     )
     parser.add_argument("--jobs", metavar="J", type=int, default=1, help="processes (default: 1)")
-    parser.add_argument("--config", metavar="FILE", help="configuration; the defaults where none is given")
+    parser.add_argument(
+        "--config", type=existing, metavar="FILE", help="configuration; the defaults where none is given"
+    )
     parser.add_argument("--set", metavar="K=V", action="append", default=[], dest="overrides", help="change a setting")
     parser.add_argument("--baselines", metavar="NAMES", default="none", help=f"AUC of {', '.join(BASELINES)} as well")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -77,7 +78,7 @@ def main(args) -> int:
             print_row(row)
     result = {"rows": rows, **summary(rows), "groups": by_group(rows), "seconds": round(time.perf_counter() - begun, 1)}
     if args.json:
-        print(json.dumps(result, allow_nan=False))
+        print_json(result)
     else:
         print_summary(result)
     return 0

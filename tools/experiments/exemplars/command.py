@@ -4,14 +4,13 @@ Called by the command line as `experiment exemplars-...`. It chooses the experim
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from stillwatch.tools.experiments.exemplars import clusters, frames, gaussian_process, scale
-from stillwatch.tools.shared import add_data_argument
+from stillwatch.tools.shared import add_data_argument, print_json
 
 EXPERIMENTS: dict[str, Callable[[argparse.Namespace], Iterable[dict[str, Any]]]] = {
     "exemplars-synthetic": clusters.synthetic,
@@ -46,7 +45,7 @@ def main(args: argparse.Namespace) -> int:
             if not args.json:
                 print(_line(row), flush=True)
     if args.json:
-        print(json.dumps({"rows": rows}))
+        print_json({"rows": rows})
     return 0
 
 

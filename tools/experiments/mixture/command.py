@@ -4,7 +4,6 @@ Called by the command line as `experiment mixture-...`. It must not tune itself 
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,7 +16,7 @@ from stillwatch.learn import MemoryBoundedMixture
 from stillwatch.tools.experiments.data import measure
 from stillwatch.tools.experiments.mixture import data as mixture_data
 from stillwatch.tools.experiments.mixture.data import DataSet
-from stillwatch.tools.shared import add_data_argument, find_data
+from stillwatch.tools.shared import add_data_argument, find_data, print_json
 
 NAMES = (
     "method", "order", "memory", "seed", "log_likelihood", "free_energy", "components", "ari", "accuracy", "seconds",
@@ -62,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
             if not args.json:
                 print("  ".join(f"{k}={_text(v)}" for k, v in row.items() if v is not None), flush=True)
     if args.json:
-        print(json.dumps({"rows": rows}))
+        print_json({"rows": rows})
     return 0
 
 

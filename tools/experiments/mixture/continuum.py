@@ -5,7 +5,6 @@ Called by the command line as `experiment mixture-continuum`. It must not tune i
 
 import argparse
 import functools
-import json
 import pathlib
 import warnings
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from stillwatch.settings import Config, SourceConfig
 from stillwatch.tools.encoders import frames_of
 from stillwatch.tools.experiments.data import measure
 from stillwatch.tools.experiments.mixture.data import DataSet
-from stillwatch.tools.shared import add_data_argument, find_data
+from stillwatch.tools.shared import add_data_argument, find_data, print_json
 
 METHODS = ("stillwatch", "paper", "batch", "sklearn_bgm")
 Compression = Literal["geometry", "paper"]
@@ -70,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
             if not args.json:
                 print("  ".join(f"{name}={_text(value)}" for name, value in row.items() if value is not None))
     if args.json:
-        print(json.dumps({"rows": rows}))
+        print_json({"rows": rows})
     return 0
 
 

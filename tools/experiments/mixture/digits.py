@@ -4,7 +4,6 @@ Called by the command line as `experiment mixture-digits`. It must not choose a 
 """
 
 import argparse
-import json
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +17,7 @@ from stillwatch.tools.experiments.data import measure
 from stillwatch.tools.experiments.mixture import data as mixture_data
 from stillwatch.tools.experiments.mixture.data import DataSet
 from stillwatch.tools.experiments.mixture.particle_filter import ParticleFilter, student_log_density
+from stillwatch.tools.shared import print_json
 
 NAMES = (
     "method", "order", "memory", "epoch_size", "particles", "prior_scale", "seed", "log_likelihood", "gap_to_batch",
@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
     with threadpool_limits(1):
         rows = with_gaps(list(all_rows(args, methods)))
     if args.json:
-        print(json.dumps({"rows": rows}))
+        print_json({"rows": rows})
     else:
         print_table(rows)
     return 0

@@ -1,0 +1,14 @@
+"""Text that came from outside, as it may be shown, sent and stored.
+
+Used wherever a file name leaves the process. File names are bytes to the system: Python carries those that are no
+text as lone surrogates, which no file, message or terminal takes.
+"""
+
+
+def shown(text: str) -> str:
+    """Return the text with what is no UTF-8 escaped ("caf\\xe9.mp4"), and what is UTF-8 as itself in any locale."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return text

@@ -1,0 +1,160 @@
+"""The console script: exit codes from one table, JSON from one encoder, any file name, any locale, any streams."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from places import ROOT
+
+from stillwatch.base import ExitCode
+from stillwatch.tools.cli import COMMANDS, build_parser, main
+from stillwatch.tools.shared import json_text
+
+CLI = [sys.executable, "-m", "stillwatch.tools.cli"]
+# What each command is called with where its input is a path that is not there; "" stands for that path.
+READERS = {
+    "run": ["", "--out", "OUT"],
+    "report": [""],
+    "record": ["", "OUT"],
+    "replay": [""],
+    "compare": ["", ""],
+    "inspect": [""],
+    "recover": ["", "OUT"],
+    "export": ["", "OUT"],
+    "import": ["", "OUT"],
+    "check-config": [""],
+    "complete-config": [""],
+    "fit-encoder": ["", "--out", "OUT"],
+    "evaluate novelty": ["synthetic:room", ""],
+    "evaluate suite": ["--config", ""],
+}
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_a_path_that_is_not_there_is_bad_usage_in_every_command(command, tmp_path, capsys):
+    absent = tmp_path / "absent"
+    call = [*command.split(), *(str(absent) if word == "" else word for word in READERS[command])]
+    assert main([str(tmp_path / word) if word == "OUT" else word for word in call]) == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert str(absent) in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert captured.out == ""
+    assert not (tmp_path / "OUT").exists()
+
+
+def test_a_source_that_is_not_there_is_bad_usage(tmp_path, capsys):
+    for uri in (f"{tmp_path}/absent.mp4", f"{tmp_path}/*.png"):
+        assert main(["run", "--source", uri, "--out", str(tmp_path / "out")]) == ExitCode.USAGE
+        assert uri in capsys.readouterr().err
+
+
+def test_the_readme_shows_the_exit_codes():
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", (ROOT / "README.md").read_text(), re.M)
+    assert rows == [(str(int(code)), code.name) for code in ExitCode]
+
+
+def test_json_has_plain_numbers_and_null_for_what_is_none():
+    value = {
+        "f": np.float32(0.5),
+        "i": np.int64(3),
+        "b": np.bool_(True),
+        "nan": float("nan"),
+        "inf": np.float64("inf"),
+        "array": np.array([[1.0, np.nan]]),
+        "path": pathlib.Path("/a"),
+        "rows": ({1: "caf\udce9"},),
+        "code": ExitCode.SOURCE,
+    }
+    assert json.loads(json_text(value)) == {
+        "f": 0.5,
+        "i": 3,
+        "b": True,
+        "nan": None,
+        "inf": None,
+        "array": [[1.0, None]],
+        "path": "/a",
+        "rows": [{"1": "caf\\xe9"}],
+        "code": 3,
+    }
+
+
+def test_what_has_no_form_in_json_is_refused():
+    with pytest.raises(TypeError, match="object"):
+        json_text({"x": object()})
+
+
+def test_no_command_prints_json_by_another_way():
+    breaches = [
+        str(path)
+        for path in (ROOT / "tools").rglob("*.py")
+        if re.search(r"print\([^)]*json\.(dumps|encode)", path.read_text())
+    ]
+    assert not breaches
+
+
+def test_every_command_can_be_asked_for_help(capsys):
+    for command in COMMANDS:
+        with pytest.raises(SystemExit) as ended:
+            build_parser(command.split()).parse_args([*command.split(), "--help"])
+        assert ended.value.code == 0
+        assert "usage: stillwatch" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "environment"),
+    [
+        ("b\u00e4r.png".encode(), {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+        (b"b\xe4r.png", {"LC_ALL": "C"}),
+    ],
+)
+def test_any_file_name_is_read_in_any_locale(tmp_path, environment, name):
+    import cv2
+
+    coded = cv2.imencode(".png", np.random.default_rng(0).integers(0, 255, (48, 64, 3), np.uint8))[1].tobytes()
+    path = os.fsencode(tmp_path) + b"/" + name
+    with open(path, "wb") as file:
+        file.write(coded)
+    done = subprocess.run(
+        [*CLI, "run", "--source", path, "--out", tmp_path / "out", "--set", "publish.endpoint="],
+        env={**os.environ, **environment},
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out" / "summary.json").read_bytes())["frames"] == 1
+    source = json.loads((tmp_path / "out" / "run.json").read_bytes())["source"]
+    assert source.endswith(("/b\u00e4r.png", "/b\\xe4r.png"))
+    absent = subprocess.run([*CLI, "inspect", path + b"\xff"], env={**os.environ, **environment}, capture_output=True)
+    assert absent.returncode == ExitCode.USAGE
+    assert rb"r.png\xff: no such file" in absent.stderr
+
+
+def test_a_process_without_standard_streams_runs(tmp_path):
+    code = (
+        "import os, sys\nfor n in (0, 1, 2): os.close(n)\n"
+        f"os.execv(sys.executable, [sys.executable, '-m', 'stillwatch.tools.cli', 'inspect', {str(tmp_path / 'x')!r}])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], timeout=60, check=False)
+    assert done.returncode == ExitCode.USAGE
+
+
+def test_a_password_is_not_shown_by_a_fault_of_ours(monkeypatch, capsys):
+    from stillwatch.base import register_uri
+    from stillwatch.tools import cli
+
+    register_uri("rtsp://u:open-sesame-9@cam/x")
+
+    def broken(argv):
+        raise ZeroDivisionError("open-sesame-9")
+
+    monkeypatch.setattr(cli, "build_parser", broken)
+    assert main(["run"]) == ExitCode.FAULT
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError" in said
+    assert "sesame" not in said
