@@ -168,6 +168,11 @@ class EventLife(Composed):
         return (self._now.id >= 0 or self._now.pending > 0) and not self._now.over
 
     @property
+    def since(self) -> int:
+        """First frame of the event that is open or about to be; -1 where there is none."""
+        return self._now.start_sequence if self.active else -1
+
+    @property
     def open_id(self) -> int:
         """Id of the event that people were told of and that is open; -1 where there is none."""
         return self._now.id if self._now.told else -1
@@ -314,8 +319,8 @@ class EventLife(Composed):
             now.pending = 0
             return []
         records = [self._record("end", frame)] if now.told else []
-        if now.told and len(self._peak.boxes):
-            now.last_box[:] = self._peak.boxes[0]
+        if now.told and self._peak.box is not None:
+            now.last_box[:] = self._peak.box
             now.last_end_ns = now.last_novel_ns
         now.id, now.told, now.over, now.pending = -1, False, False, 0
         return records
@@ -333,8 +338,6 @@ class EventLife(Composed):
             duration_s=max(until - now.start_t_ns, 0) / NS,
             peak=self._peak.value,
             rarity=self._peak.rarity,
-            boxes=list(self._peak.boxes),
-            position=self._peak.position,
             component=self._peak.component,
             history=now.history.copy(),
         )
@@ -358,8 +361,6 @@ class EventLife(Composed):
                 duration_s=0.0,
                 peak=peak.value,
                 rarity=peak.rarity,
-                boxes=list(peak.boxes),
-                position=peak.position,
                 component=component,
                 history=now.history.copy(),
             )

@@ -1,16 +1,16 @@
-"""What is told of an event, and the highest moment that it was told from.
+"""What is told of an event, and its highest moment.
 
 Made by agent/events/life.py, read by agent/pipeline/summaries.py. It must not decide when anything is told.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from stillwatch.base import Array, SnapshotError, State, check_arrays
-from stillwatch.events.rules import MAX_BOXES, RAISED_SEVERITY, SEVERITY_PER_DECADE
+from stillwatch.events.rules import RAISED_SEVERITY, SEVERITY_PER_DECADE
 from stillwatch.novelty import Score
 from stillwatch.transport.wire import EventKind
 
@@ -23,8 +23,7 @@ class EventRecord:
 
     id: stable, never used again. phase: new, update,
     end. severity: 0 to 1, from the rarity at the peak. peak, rarity: score and "one frame in N" at the peak.
-    boxes: x0, y0, x1, y1 of the novel regions at the peak, as shares of the frame, the strongest first. position:
-    centre of the strongest, or None. component: id of the nearest known component of the patch mixture, or -1.
+    component: id of the nearest known component of the patch mixture, or -1.
     history: rarities of the last scored frames, oldest first, (HISTORY,) float32.
     """
 
@@ -37,37 +36,32 @@ class EventRecord:
     duration_s: float
     peak: float
     rarity: float
-    boxes: list[Box]
-    position: tuple[float, float] | None
     component: int
     history: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most novel frame of an event so far."""
+    """The most novel frame of an event so far; `box` is that of its strongest region, as shares of the frame."""
 
     value: float = 0.0
     rarity: float = 1.0
     component: int = -1
-    position: tuple[float, float] | None = None
-    boxes: tuple[Box, ...] = field(default=())
+    box: Box | None = None
 
     def higher(self, score: Score) -> "Peak":
         """Return the peak after one more frame."""
-        if score.value <= self.value and (self.boxes or not score.boxes):
+        if score.value <= self.value and (self.box is not None or not score.boxes):
             return self
-        return Peak(score.value, score.rarity, score.component, score.position, tuple(score.boxes[:MAX_BOXES]))
+        return Peak(score.value, score.rarity, score.component, score.boxes[0] if score.boxes else None)
 
     def state(self) -> State:
-        """Return the peak as arrays; the position is NaN where there is none."""
-        position = self.position if self.position is not None else (math.nan, math.nan)
+        """Return the peak as arrays; the box is NaN where there is none."""
         return {
             "value": np.array(self.value, np.float64),
             "rarity": np.array(self.rarity, np.float64),
             "component": np.array(self.component, np.int64),
-            "position": np.array(position, np.float64),
-            "boxes": np.array(self.boxes, np.float64).reshape(-1, 4),
+            "box": np.array(self.box if self.box is not None else [math.nan] * 4, np.float64),
         }
 
     @classmethod
@@ -79,19 +73,16 @@ class Peak:
                 "value": Array(np.float64, ()),
                 "rarity": Array(np.float64, (), low=1.0),
                 "component": Array(np.int64, (), low=-1),
-                "position": Array(np.float64, (2,), low=0.0, high=1.0, nan=True),
-                "boxes": Array(np.float64, (None, 4), low=0.0, high=1.0),
+                "box": Array(np.float64, (4,), low=0.0, high=1.0, nan=True),
             },
             where,
         )
-        x, y = (float(value) for value in state["position"])
-        if len(state["boxes"]) > MAX_BOXES:
-            raise SnapshotError(f"{where}: {len(state['boxes'])} boxes, must be at most {MAX_BOXES}")
-        if math.isnan(x) != math.isnan(y):
-            raise SnapshotError(f"{where}: position ({x}, {y}) is half known")
-        boxes = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in state["boxes"])
-        position = None if math.isnan(x) else (x, y)
-        return cls(float(state["value"]), float(state["rarity"]), int(state["component"]), position, boxes)
+        x0, y0, x1, y1 = box = tuple(float(value) for value in state["box"])
+        unknown = [math.isnan(value) for value in box]
+        if any(unknown) != all(unknown):
+            raise SnapshotError(f"{where}: box {box} is half known")
+        known = None if any(unknown) else (x0, y0, x1, y1)
+        return cls(float(state["value"]), float(state["rarity"]), int(state["component"]), known)
 
 
 def severity_of(rarity: float, raised_at: float) -> float:

@@ -15,7 +15,6 @@ MOST_PER_HOUR = 3600.0  # alerts: one a second is no budget any more
 # -- what is told of it --------------------------------------------------------------------------------------
 
 HISTORY = 32  # scored frames: their rarities travel with an alert, and a thin link has room for so many
-MAX_BOXES = 8  # regions told of: as many as novelty finds
 RAISED_SEVERITY = 0.2  # of 1: an alert that is just raised
 SEVERITY_PER_DECADE = 0.2  # of 1, for each ten times rarer: ten thousand times rarer than raised is the worst
 

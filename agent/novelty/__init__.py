@@ -6,7 +6,8 @@ Imports: base, settings, features, learn, epochs, kernels.
 """
 
 from stillwatch.novelty.motion import CameraMotion
+from stillwatch.novelty.regions import Region
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
 
-__all__ = ["CameraMotion", "Novelty", "Score", "Sizes"]
+__all__ = ["CameraMotion", "Novelty", "Region", "Score", "Sizes"]

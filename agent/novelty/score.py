@@ -76,11 +76,6 @@ class Score:
         """x0, y0, x1, y1 of the novel regions as shares of width and height, the strongest first."""
         return [region.box for region in self.regions]
 
-    @property
-    def position(self) -> tuple[float, float] | None:
-        """Centre of the strongest region, as shares of width and height."""
-        return self.regions[0].centre if self.regions else None
-
 
 class Novelty(Composed):
     """Scores frames. Everything is allocated here, for the largest frame.

@@ -37,6 +37,7 @@ from stillwatch.events import EventLife
 from stillwatch.features import FeatureExtractor, RowMaker, Rows
 from stillwatch.gate import Gate, Verdict
 from stillwatch.novelty import CameraMotion, Novelty, Sizes
+from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.counts import RunCounts
 from stillwatch.pipeline.step import Step
 from stillwatch.pipeline.summaries import Summaries
@@ -82,7 +83,7 @@ class Pipeline(Restorable):
         self.config = config
         self._sink = sink
         headers = headers or Headers(config.agent.id, "evaluation", "none", 0)
-        self.summaries = Summaries(headers, clock, config.exemplars)
+        self.summaries = Summaries(headers, clock)
         height, width = config.source.height, config.source.width
         self.gate = Gate(config.gate, height=height, width=width)
         self.features = FeatureExtractor(config)
@@ -93,6 +94,7 @@ class Pipeline(Restorable):
         self.novelty = Novelty(config, Sizes(capacity, n_patch_dims, n_row_dims))
         self.learners = Learners(config, clock, n_patch_dims=n_row_dims, n_frame_dims=self.features.n_frame_dims)
         self.events = EventLife(config.events)
+        self.view = BestView(config.exemplars, config.features.step_px)
         self._shape = (height, width)
         self.frames = 0
         self.accepted = 0
@@ -115,7 +117,8 @@ class Pipeline(Restorable):
         if verdict.accepted:
             return self._look(frame, verdict)
         records = self.events.update(frame, None, verdict, self.learners.models)
-        return self._publish(Step(frame, verdict, None, records, None, self.events.open_id))
+        views = self.view.tell(records, frame, None, self.events.since)
+        return self._publish(Step(frame, verdict, None, records, views, None, self.events.open_id))
 
     def _look(self, frame: Frame, verdict: Verdict) -> Step:
         """Describe, score and learn a frame that the gate let pass."""
@@ -124,11 +127,12 @@ class Pipeline(Restorable):
         rows = self.rows.rows_of(frame, features, self.camera.observe(frame.grey))
         score = self.novelty.score(frame, rows, self.learners.models)
         records = self.events.update(frame, score, verdict, self.learners.models)
+        views = self.view.tell(records, frame, score, self.events.since)
         self.novelty.settle(score, in_event=self.events.active)
         self.features.observe(features)
         self._offer(frame, rows)
         nearest = self.learners.nearest_exemplar(rows.frame) if records else -1
-        return self._publish(Step(frame, verdict, score, records, activation, self.events.open_id, nearest))
+        return self._publish(Step(frame, verdict, score, records, views, activation, self.events.open_id, nearest))
 
     def finish(self) -> EpochReport | None:
         """End of the stream: close open events, make the epoch being learnt active, publish both."""
@@ -136,7 +140,9 @@ class Pipeline(Restorable):
         if report is not None:
             self._publish_epoch(report)
         if self.last_frame is not None:
-            self._send(self.summaries.alerts(self.last_frame, self.events.finish(self.last_frame)))
+            records = self.events.finish(self.last_frame)
+            views = self.view.tell(records, self.last_frame, None, self.events.since)
+            self._send(self.summaries.alerts(self.last_frame, records, views))
         return report
 
     def close(self) -> None:
@@ -266,6 +272,7 @@ class Pipeline(Restorable):
             "camera": self.camera,
             "novelty": self.novelty,
             "events": self.events,
+            "view": self.view,
             "learners": self.learners,
         }
 

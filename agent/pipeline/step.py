@@ -10,6 +10,7 @@ from stillwatch.epochs import EpochReport
 from stillwatch.events import EventRecord
 from stillwatch.gate import Verdict
 from stillwatch.novelty import Score
+from stillwatch.pipeline.best_view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class Step:
         None where the gate refused the frame.
     events : list of EventRecord
         What is to be told of events that began, went on or ended.
+    views : list of View
+        What each of them is shown by.
     activation : EpochReport or None
         The epoch whose models became active before this frame.
     open_event : int
@@ -36,6 +39,7 @@ class Step:
     verdict: Verdict
     score: Score | None
     events: list[EventRecord]
+    views: list[View]
     activation: EpochReport | None
     open_event: int = -1
     nearest: int = -1

@@ -5,7 +5,7 @@ in `Summaries.step` or `Summaries.epoch`. It must not decide anything: numbers g
 reader can use.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,9 @@ from stillwatch.base import Clock, Frame, Nav, scrub
 from stillwatch.epochs import EpochExemplar, EpochModel, EpochReport
 from stillwatch.events import EventRecord
 from stillwatch.gate import Verdict
+from stillwatch.pipeline.best_view import View
 from stillwatch.pipeline.model_message import model_fields
 from stillwatch.pipeline.step import Step
-from stillwatch.pipeline.thumbnail import jpeg_thumbnail
-from stillwatch.settings import ExemplarsConfig
 from stillwatch.transport.wire import messages as m
 
 
@@ -30,14 +29,11 @@ class Summaries:
         Used by the pipeline thread alone.
     clock : Clock
         Stamps monotonic and wall time; stream time comes with the frames.
-    pictures : ExemplarsConfig
-        How large a picture in a message may be.
     """
 
-    def __init__(self, headers: m.Headers, clock: Clock, pictures: ExemplarsConfig):
+    def __init__(self, headers: m.Headers, clock: Clock):
         self._headers = headers
         self._clock = clock
-        self._pictures = pictures
 
     def sequences(self) -> dict[str, int]:
         """Return the last sequence of each kind sent so far: it reveals to a listener that it lost the last one."""
@@ -58,7 +54,7 @@ class Summaries:
         if step.activation is not None:
             yield from self.epoch(step.activation, labels)
         yield from self._gate_changes(step.frame, step.verdict)
-        yield from self.alerts(step.frame, step.events, step.nearest)
+        yield from self.alerts(step.frame, step.events, step.views, step.nearest)
         yield self._score(step)
 
     def _score(self, step: Step) -> m.Score:
@@ -75,18 +71,16 @@ class Summaries:
             event=step.open_event,
         )
 
-    def alerts(self, frame: Frame, records: list[EventRecord], nearest: int = -1) -> Iterator[m.Alert]:
-        """What is to be told of events; `nearest` is the id of the exemplar that the frame is nearest to, or -1."""
-        for record in records:
-            thumbnail = b""
-            if record.phase != "end":
-                side, limit = 2 * self._pictures.thumbnail_px, self._pictures.thumbnail_bytes
-                thumbnail = jpeg_thumbnail(frame.colour, side, limit)
-            yield self._alert(frame, record, nearest, thumbnail)
+    def alerts(
+        self, frame: Frame, records: Sequence[EventRecord], views: Sequence[View], nearest: int = -1
+    ) -> Iterator[m.Alert]:
+        """What is to be told of events, each with its view; `nearest`: id of the frame's nearest exemplar, or -1."""
+        for record, view in zip(records, views, strict=True):
+            yield self._alert(frame, record, view, nearest)
 
-    def _alert(self, frame: Frame, record: EventRecord, exemplar_id: int, thumbnail: bytes) -> m.Alert:
-        x, y = record.position if record.position is not None else (None, None)
-        boxes = np.asarray(record.boxes, np.float32).reshape(-1, 4)
+    def _alert(self, frame: Frame, record: EventRecord, view: View, exemplar_id: int) -> m.Alert:
+        x, y = view.position if view.position is not None else (None, None)
+        boxes = np.asarray(view.boxes, np.float32).reshape(-1, 4)
         return m.Alert(
             **self._head(m.Alert, frame),
             id=record.id,
@@ -105,7 +99,9 @@ class Summaries:
             exemplar=exemplar_id,
             history=np.asarray(record.history, np.float32) if len(record.history) else None,
             nav=position(frame.nav),
-            thumbnail=thumbnail,
+            picture_frame=view.sequence,
+            picture_t_ns=view.t_ns,
+            thumbnail=view.jpeg,
         )
 
     def epoch(self, report: EpochReport, labels: Mapping[str, str]) -> Iterator[m.Message]:

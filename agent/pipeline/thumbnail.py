@@ -1,13 +1,14 @@
 """Small JPEGs of frames for alerts and exemplars, within a limit of bytes.
 
-Called by agent/pipeline/pipeline.py. It draws nothing into the picture: outlines travel as boxes beside it, so that the
-person at the other end can see what is under them.
+Called by agent/pipeline/pipeline.py and agent/pipeline/best_view.py. It draws nothing into the picture: outlines travel
+as boxes beside it, so that the person at the other end can see what is under them.
 """
 
 import cv2
 import numpy as np
 
 _QUALITIES = (80, 65, 50, 35, 20, 10)
+_LEAST_PX = 8  # narrower pictures show nothing
 
 
 def jpeg_thumbnail(colour: np.ndarray, width_px: int, max_bytes: int) -> bytes:
@@ -17,17 +18,26 @@ def jpeg_thumbnail(colour: np.ndarray, width_px: int, max_bytes: int) -> bytes:
     ----------
     colour : ndarray of shape (height, width, 3), uint8 BGR
     width_px, max_bytes : int
-        The best quality that fits is used; then the picture is halved, twice at most.
     """
+    return encode_within(scaled(colour, width_px), max_bytes)
+
+
+def scaled(colour: np.ndarray, width_px: int) -> np.ndarray:
+    """Return the picture at most `width_px` wide; itself where it is not wider."""
     height, width = colour.shape[:2]
-    for halving in range(3):
-        target = min(width_px, width) >> halving
-        if target < 8:
+    if width <= width_px:
+        return colour
+    return cv2.resize(colour, (width_px, max(1, round(height * width_px / width))), interpolation=cv2.INTER_AREA)
+
+
+def encode_within(picture: np.ndarray, max_bytes: int) -> bytes:
+    """Return a JPEG of the best quality that fits; then the picture is halved, twice at most; then b""."""
+    for _ in range(3):
+        if picture.shape[1] < _LEAST_PX:
             break
-        size = (target, max(1, round(height * target / width)))
-        small = colour if size[0] == width else cv2.resize(colour, size, interpolation=cv2.INTER_AREA)
         for quality in _QUALITIES:
-            done, data = cv2.imencode(".jpg", small, [cv2.IMWRITE_JPEG_QUALITY, quality])
+            done, data = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, quality])
             if done and len(data) <= max_bytes:
                 return data.tobytes()
+        picture = scaled(picture, picture.shape[1] >> 1)
     return b""

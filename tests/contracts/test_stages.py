@@ -17,6 +17,7 @@ from stillwatch.base import FIXED, CameraRule, SnapshotError, State, VirtualCloc
 from stillwatch.epochs import Models
 from stillwatch.events.categories import CategoryLife
 from stillwatch.events.life import EventLife, TokenBucket
+from stillwatch.events.records import EventRecord
 from stillwatch.features.extractor import FeatureExtractor
 from stillwatch.features.rows import Rows
 from stillwatch.gate.gate import Gate
@@ -33,10 +34,20 @@ from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
 from stillwatch.novelty.surprise import Surprise
 from stillwatch.novelty.traffic import Traffic
+from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.pipeline import Pipeline
-from stillwatch.settings.config import Config, EncoderConfig, EventsConfig, GateConfig, NoveltyConfig, SourceConfig
+from stillwatch.settings.config import (
+    Config,
+    EncoderConfig,
+    EventsConfig,
+    ExemplarsConfig,
+    GateConfig,
+    NoveltyConfig,
+    SourceConfig,
+)
 from stillwatch.settings.reader import load_config
 from stillwatch.tools.checks.corpus import HEIGHT, WIDTH, picture
+from stillwatch.transport.wire import EventKind
 from stillwatch.worlds.catalogue import make_world
 
 RATE = 10
@@ -259,6 +270,20 @@ def play_events(life: EventLife, frames: range) -> list:
     return [*told, dict(life.suppressed), life.open_id]
 
 
+def play_view(view: BestView, frames: range) -> list:
+    told = []
+    for i in frames:
+        rng = np.random.default_rng(i)
+        x = 0.6 * float(rng.random())
+        regions = [Region((x, 0.1, x + 0.3, 0.4), (x + 0.15, 0.25), 30.0 * float(rng.random()) + 1.0, 6, 0)]
+        nothing = np.zeros((1, 1), np.float32)
+        score = Score(1.0, 500.0, 0.0, nothing, np.zeros(0, np.int64), False, 1.0, regions, 7, t_of(i))
+        frame = frame_of(rng.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8), i / RATE, sequence=i)
+        record = EventRecord(0, EventKind.NOVEL, "update", 0.5, i // 25 * 25, 0, 1.0, 1.0, 500.0, 7, np.zeros(0))
+        told.append(view.tell([record] if i % 5 == 4 else [], frame, score, i // 25 * 25))
+    return told
+
+
 class Silent:
     """Takes messages and forgets them."""
 
@@ -305,9 +330,10 @@ STAGES = {
     "alert budget": Case(lambda: TokenBucket(3, 60.0), play_tokens, 10),
     "categories": Case(lambda: CategoryLife(EVENTS), play_categories, 1000),
     "events": Case(lambda: EventLife(EVENTS), play_events, 150),
+    "view of the event": Case(lambda: BestView(ExemplarsConfig(), 8), play_view),
     "pipeline": Case(lambda: Pipeline(load_config(None, SMALL), Silent(), VirtualClock()), play_pipeline, 41),
 }
-NAN_ALLOWED = ("peak.position", "pipeline.nav.")  # where NaN says: not known
+NAN_ALLOWED = ("peak.box", "position", "pipeline.nav.")  # where NaN says: not known
 
 # (stage, name in its state, value): each a little outside of what the number can be.
 OUTSIDE = [
@@ -335,6 +361,9 @@ OUTSIDE = [
     ("events", "open.cause", 4),
     ("events", "open.last_box", 1.5),
     ("events", "peak.rarity", 0.5),
+    ("view of the event", "numbers", -1.0),
+    ("view of the event", "boxes", 1.5),
+    ("view of the event", "start", -2),
     ("events", "news.left", -1.0),
     ("pipeline", "pipeline.height", 121),
     ("pipeline", "events.open.history", -1.0),

@@ -276,9 +276,8 @@ class _Reader:
             start = segment.offset_ns + max(message.start_t_ns - segment.t0_ns, 0)
             event = self._events[key] = Event(key, message, message, min(start, x) if message.start_frame >= 0 else x)
         event.last = message
-        shown = event.best
-        if message.thumbnail and (shown is None or (message.peak or 0.0) > (shown.peak or 0.0)):
-            event.best = message
+        if message.thumbnail:
+            event.best = message  # the sender's best so far, and the boxes of the same frame
 
     def _on_model(self, x: int, message: m.Model) -> None:
         point = (x, message.ids.copy(), np.asarray(message.counts, np.float64), message)

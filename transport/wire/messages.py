@@ -136,13 +136,15 @@ class Alert(Message, tag="alert", kw_only=True, frozen=True):
     duration_s: NonNegative = 0.0
     peak: Annotated[float | None, Meta(description="highest score so far")] = None
     rarity: Annotated[NonNegative | None, Meta(description="one frame in this many, at the peak")] = None
-    x: Annotated[Share | None, Meta(description="centre at the peak, share of the width")] = None
-    y: Annotated[Share | None, Meta(description="centre at the peak, share of the height")] = None
-    boxes: Annotated[Boxes | None, Meta(description="x0, y0, x1, y1 as shares of width and height")] = None
+    x: Annotated[Share | None, Meta(description="centre of the main box, share of the width")] = None
+    y: Annotated[Share | None, Meta(description="centre of the main box, share of the height")] = None
+    boxes: Annotated[Boxes | None, Meta(description="x0, y0, x1, y1 as shares, the main one first")] = None
     component: Annotated[Index, Meta(description="nearest mixture component's id, or -1")] = -1
     exemplar: Annotated[Index, Meta(description="nearest exemplar's id, or -1")] = -1
     history: Annotated[History | None, Meta(description="scores of the last frames, oldest first")] = None
     nav: Position | None = None
+    picture_frame: Annotated[Index, Meta(description="that boxes, x, y and thumbnail are of, or -1: not told")] = -1
+    picture_t_ns: Annotated[Nanoseconds, Meta(description="its stream time; 0 where not told")] = 0
     thumbnail: Thumbnail = b""
 
 

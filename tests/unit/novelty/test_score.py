@@ -98,7 +98,7 @@ def test_something_new_is_rare_outlined_and_near_a_known_component(rule, strengt
     assert (x0, y0, x1, y1) == pytest.approx(
         (5 / 16, 4 / 12, 10 / 16, 9 / 12), abs=1.5 / 12
     )  # a patch, or two where neighbours are averaged
-    assert score.position == pytest.approx((7.5 / 16, 6.5 / 12), abs=0.05)
+    assert score.regions[0].centre == pytest.approx((7.5 / 16, 6.5 / 12), abs=0.05)
     assert score.component == 41
     assert score.patch_map.shape == (ROWS, COLUMNS)
 
