@@ -104,7 +104,7 @@ class BestView(Restorable):
         since : int
             First frame of the event that is open or about to be; -1 where there is none.
         """
-        ended = [self._told(record) if self._closes(record) else None for record in records]
+        ended = [self._told(self._view, record) if self._view and self._closes(record) else None for record in records]
         if since != self._start:
             self._begin(since)
         if since >= 0 and score is not None and score.regions:
@@ -119,17 +119,16 @@ class BestView(Restorable):
 
     def _view_for(self, record: EventRecord, frame: Frame, score: Score | None) -> View:
         if record.kind is EventKind.NOVEL and record.start_sequence == self._start and self._view is not None:
-            return self._told(record)
+            return self._told(self._view, record)
         things = things_of(score.regions if score is not None else [], self._reach(frame))
         jpeg = b"" if record.phase == "end" else encode_within(scaled(frame.colour, self._width_px), self._max_bytes)
         return _view(frame, things, jpeg)
 
-    def _told(self, record: EventRecord) -> View | None:
-        """Return the view with its picture; an end repeats none that was told already."""
-        if self._view is None or (record.phase == "end" and self._is_told):
-            return self._view
+    def _told(self, view: View, record: EventRecord) -> View:
+        """Return the kept view with its picture; an end repeats none that was told already."""
+        if record.phase == "end" and self._is_told:
+            return view
         self._is_told = True
-        view = self._view
         return View(view.sequence, view.t_ns, view.boxes, view.position, encode_within(self._picture, self._max_bytes))
 
     def _begin(self, since: int) -> None:
