@@ -9,7 +9,7 @@ import logging
 import pathlib
 import sys
 
-from stillwatch.base import hide_command_line, register_uri, scrub_handlers
+from stillwatch.base import hide_command_line, register_uri, scrub_handlers, shown
 from stillwatch.process import RunOptions, RunResult, run_agent
 from stillwatch.settings import Config, load_config
 from stillwatch.tools.shared import ProgressLine, existing, stop_on_signals
@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", help="run folder (default: runs/ and the start time)")
     parser.add_argument("--record", metavar="DIR", help="also record frames and decisions, for replay")
     parser.add_argument("--fresh", action="store_true", help="start anew: ignore the run folder's checkpoints")
+    parser.add_argument("--strict", action="store_true", help="end where publish.endpoint cannot be bound")
     parser.add_argument("-v", "--verbose", action="store_true", help="more log lines on stderr")
 
 
@@ -37,14 +38,18 @@ def main(args: argparse.Namespace) -> int:
     config = config_from(args)
     out = pathlib.Path(args.out) if args.out else default_folder()
     record = pathlib.Path(args.record) if args.record else None
-    return run_watched(config, RunOptions(out=out, record=record, fresh=args.fresh))
+    options = RunOptions(out=out, record=record, fresh=args.fresh, strict=args.strict)
+    if args.config and not sys.stderr.isatty():  # on a terminal SIGHUP says that the terminal is gone
+        options.read_config = lambda: config_from(args)
+    return run_watched(config, options)
 
 
 def run_watched(config: Config, options: RunOptions) -> int:
     """Run the agent with progress on a terminal until it ends or a signal asks; say how it ended; return the code."""
     line = ProgressLine(enabled=sys.stderr.isatty())
     options.on_progress = line.update
-    stop_on_signals(options.stop)
+    options.on_note = tell
+    stop_on_signals(options.stop, options.reload if options.read_config is not None else None)
     try:
         result = run_agent(config, options)
     finally:
@@ -97,5 +102,15 @@ def tell_result(result: RunResult) -> None:
     if counts.dropped:
         parts.append(f"{counts.dropped} dropped")
     parts.append(f"{counts.events} events, {counts.alerts} alerts")
-    print(f"{result.reason}: {'; '.join(parts)}", file=sys.stderr)
-    print(f"run folder {result.folder}; see it with: stillwatch report {result.folder}", file=sys.stderr)
+    tell(f"{result.reason}: {'; '.join(parts)}")
+    if result.waiting_alerts:
+        tell(f"{result.waiting_alerts} alerts wait for the link; the next run of this agent sends them")
+    if result.not_kept:
+        tell(f"NOT kept in {result.folder}: {', '.join(result.not_kept)}")
+    if "summary.json" not in result.not_kept:
+        tell(f"run folder {result.folder}; see it with: stillwatch report {result.folder}")
+
+
+def tell(text: str) -> None:
+    """Say one line to the person who started the run."""
+    print(shown(text), file=sys.stderr, flush=True)

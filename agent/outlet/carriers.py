@@ -6,11 +6,14 @@ a full disk or a deaf peer is a state that they report.
 
 from collections.abc import Callable
 
+from stillwatch.base import Clock
 from stillwatch.outlet.command_box import MAX_WAITING_COMMANDS, CommandBox
 from stillwatch.transport.disk import RunFolder
 from stillwatch.transport.live import Publisher
 from stillwatch.transport.thin import VehicleLink
-from stillwatch.transport.wire import Message
+from stillwatch.transport.wire import Message, TransportError
+
+PORT_RETRY_S = 5
 
 
 class RunFolderCarrier:
@@ -35,21 +38,49 @@ class RunFolderCarrier:
 class LiveCarrier:
     """Publishes messages, serves late joiners, and brings commands in."""
 
-    def __init__(self, publisher: Publisher, commands: CommandBox):
+    def __init__(
+        self,
+        publisher: Publisher,
+        commands: CommandBox,
+        clock: Clock,
+        *,
+        strict: bool = False,
+        on_state: Callable[[str, str], None] | None = None,
+    ):
         self._publisher = publisher
         self._commands = commands
+        self._clock = clock
+        self._strict = strict
+        self._on_state = on_state
+        self._tried_ns = 0
+        self.is_open = False
 
     @property
     def publisher(self) -> Publisher:
         return self._publisher
 
     def open(self) -> None:
-        self._publisher.open()
+        """Bind the endpoints; where one is taken, watching goes on and `poll` tries again, unless `strict`."""
+        try:
+            self._publisher.open()
+        except TransportError as error:
+            if self._strict:
+                raise
+            self._tried_ns = self._clock.monotonic_ns()
+            self._tell("port_taken", f"nobody can listen: {error}; trying again every {PORT_RETRY_S} s")
+            return
+        self.is_open = True
 
     def carry(self, kind: str, payload: bytes, message: Message) -> None:
-        self._publisher.send(kind, payload)
+        if self.is_open:
+            self._publisher.send(kind, payload)
+        else:
+            self._publisher.keep(kind, payload)
 
     def poll(self) -> None:
+        if not self.is_open:
+            self._try_again()
+            return
         for command in self._publisher.poll(0):
             if not self._commands.put(command):
                 self._publisher.reply(command, error=f"busy: {MAX_WAITING_COMMANDS} commands wait already")
@@ -58,6 +89,22 @@ class LiveCarrier:
 
     def close(self) -> None:
         self._publisher.close()
+
+    def _try_again(self) -> None:
+        now_ns = self._clock.monotonic_ns()
+        if now_ns - self._tried_ns < PORT_RETRY_S * 1_000_000_000:
+            return
+        self._tried_ns = now_ns
+        try:
+            self._publisher.open()
+        except TransportError:
+            return
+        self.is_open = True
+        self._tell("port_bound", f"listeners are served again on {self._publisher.bound_endpoint}")
+
+    def _tell(self, code: str, text: str) -> None:
+        if self._on_state is not None:
+            self._on_state(code, text)
 
 
 class ThinCarrier:

@@ -34,15 +34,22 @@ class Summaries:
     def __init__(self, headers: m.Headers, clock: Clock):
         self._headers = headers
         self._clock = clock
+        self._t_ns = 0  # stream time of the newest frame told of: that of messages that come between two frames
+
+    def go_on_at(self, t_ns: int) -> None:
+        """Messages before the first frame of a run that goes on stand where the run before it ended."""
+        self._t_ns = t_ns
 
     def sequences(self) -> dict[str, int]:
         """Return the last sequence of each kind sent so far: it reveals to a listener that it lost the last one."""
         return self._headers.sequences()
 
     def _head(self, kind: type[m.Message], frame: Frame | None, t_ns: int = 0) -> dict[str, Any]:
+        if frame is not None:
+            self._t_ns = frame.t_ns
         return self._headers.next(
             kind,
-            t_ns=frame.t_ns if frame else t_ns,
+            t_ns=frame.t_ns if frame else t_ns or self._t_ns,
             mono_ns=self._clock.monotonic_ns(),
             wall_ns=self._clock.wall_ns(),
             source_ns=frame.source_ns if frame else None,

@@ -16,17 +16,30 @@ from typing import Any
 import cv2
 import threadpoolctl
 
-from stillwatch.base import Clock, Frame, RealClock, SnapshotError, SourceState, combine, scrub, versions
+from stillwatch.base import (
+    AgentError,
+    Clock,
+    ExitCode,
+    Frame,
+    RealClock,
+    SnapshotError,
+    SourceState,
+    combine,
+    scrub,
+    versions,
+)
 from stillwatch.outlet import Carrier, CommandBox, LiveCarrier, Outlet, RunFolderCarrier, StatusReporter, health
 from stillwatch.pipeline import Pipeline, RunCounts, Step
 from stillwatch.process.assembly import make_capture, make_publisher, make_recorder, make_run_folder, make_thin_carrier
 from stillwatch.process.commander import Commander
 from stillwatch.process.degrade import SamplingLadder
 from stillwatch.process.memory_plan import check_memory, memory_of
+from stillwatch.process.reload import take_over
+from stillwatch.process.run_place import check_same_camera, take_folder
 from stillwatch.restart import CHECKPOINTS_SPREAD, Resumed, checkpoint, resume
 from stillwatch.settings import Config, config_hash, config_toml
 from stillwatch.sources import Source, open_source
-from stillwatch.transport.disk import Session
+from stillwatch.transport.disk import FolderLock, Session
 from stillwatch.transport.wire import Headers, Message
 
 logger = logging.getLogger(__name__)
@@ -57,6 +70,8 @@ class RunResult:
     folder: pathlib.Path
     counts: RunCounts
     hash: str
+    not_kept: tuple[str, ...] = ()  # what the disk refused, in words
+    waiting_alerts: int = 0  # not yet acknowledged over the thin link; the next run sends them
 
 
 @dataclass(slots=True)
@@ -67,7 +82,11 @@ class RunOptions:
     record: pathlib.Path | None = None
     fresh: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
+    strict: bool = False  # an endpoint that cannot be bound ends the run, instead of being tried again
+    reload: threading.Event = field(default_factory=threading.Event)  # set: read the config again
+    read_config: Callable[[], Config] | None = None  # what `reload` reads
     on_progress: Callable[[Progress], None] | None = None
+    on_note: Callable[[str], None] | None = None  # one line that a person at the start should see
 
 
 def run_agent(config: Config, options: RunOptions, clock: Clock | None = None) -> RunResult:
@@ -102,6 +121,7 @@ class Agent:
 
     def __init__(self, config: Config, options: RunOptions, clock: Clock):
         self._config, self._options, self._clock = config, options, clock
+        self._asked = config  # as last read: what a reload is compared with
         source = open_source(config.source.uri, config.source, clock)
         wall_ns = clock.wall_ns()
         self._identity = (
@@ -114,15 +134,21 @@ class Agent:
         memory = memory_of(self.pipeline)
         check_memory(config, memory, "config")
         publisher = make_publisher(config, clock)
-        self._disk_changes: deque[tuple[str, str]] = deque(maxlen=16)
+        self._locks = self._take_folders(source.info.uri)
+        self._notices: deque[tuple[str, str, str]] = deque(maxlen=16)  # level, code, text: for the pipeline thread
         self._folder = make_run_folder(config, options.out, clock, self._on_disk_state)
         self._resumed = self._resume()
         session = self._session(source)
+        if self._resumed is not None:
+            self.pipeline.summaries.go_on_at(self._resumed.last_t_ns)
+            self._note(f"goes on from {self._resumed.told}; --fresh to start anew")
         self._recorder = make_recorder(config, options.record, clock, session, self._resumed, self._on_disk_state)
         self._capture = make_capture(config, clock, source.live, self._resumed, self._recorder)
         self._box = CommandBox()
-        self._live = LiveCarrier(publisher, self._box) if publisher is not None else None
-        self._thin = make_thin_carrier(config, clock)
+        self._live = None
+        if publisher is not None:
+            self._live = LiveCarrier(publisher, self._box, clock, strict=options.strict, on_state=self._on_port_state)
+        self._thin = make_thin_carrier(config, clock, beside=options.out)
         carriers: list[Carrier] = [RunFolderCarrier(self._folder)]
         messages_too = self._recorder if options.record != options.out else None  # the run folder has them already
         carriers += [carrier for carrier in (self._live, messages_too, self._thin) if carrier is not None]
@@ -148,7 +174,23 @@ class Agent:
         )
         self._ladder = SamplingLadder(config.learning.patch_share)
         self._state = SourceState.CONNECTING
+        self._unsaved = 0  # checkpoints that the disk refused
         self._started_ns = self._saved_ns = self._pinged_ns = self._shown_ns = clock.monotonic_ns()
+
+    def _take_folders(self, source_uri: str) -> list[FolderLock]:
+        """Hold the run folder and the recording's for this process. ConfigError where they are not ours to write."""
+        options, agent = self._options, self._config.agent.id
+        holder = f"agent {agent} on {source_uri}"
+        found = [take_folder(options.out, "--out", holder, needed=True)]
+        if options.record is not None and options.record.resolve() != options.out.resolve():
+            found.append(take_folder(options.record, "--record", holder, needed=False))
+        check_same_camera(options.out, agent, source_uri)
+        return [lock for lock in found if lock is not None]
+
+    def _note(self, text: str) -> None:
+        logger.info("%s", text)
+        if self._options.on_note is not None:
+            self._options.on_note(text)
 
     def send(self, message: Message) -> None:
         """The pipeline's sink: messages of the time before the sender exists are kept by nobody."""
@@ -198,16 +240,32 @@ class Agent:
         self._save(finished=not stopped, at_end=True)
         self.pipeline.finish()
         reason = "stopped" if stopped else str(error) if error is not None else "source ended"
-        exit_code = 0 if error is None or stopped else error.exit_code
+        exit_code = int(ExitCode.DONE if error is None or stopped else error.exit_code)
         counts, learnt = self._counts(), self.pipeline.learner_hash()
         summary = {**counts.as_dict(), "hash": learnt}
         self._announce_end(summary, exit_code, scrub(reason))
         self._outlet.close()
         if self._recorder is not None:
             self._recorder.end(counts, learnt, reason)
-        self._folder.finish({**summary, "exit_code": exit_code, "reason": scrub(reason), **self._accounts()})
+        not_kept = self._not_kept()
+        if not_kept and exit_code == ExitCode.DONE and not self._capture.live:
+            exit_code = int(ExitCode.NOT_KEPT)
+        ending = {**summary, "exit_code": exit_code, "reason": scrub(reason), "not_kept": not_kept, **self._accounts()}
+        if not self._folder.finish(ending):
+            not_kept.append("summary.json")
+            exit_code = exit_code or (0 if self._capture.live else int(ExitCode.NOT_KEPT))
         self.pipeline.close()
-        return RunResult(exit_code, scrub(reason), self._options.out, counts, learnt)
+        for lock in self._locks:
+            lock.release()
+        waiting = self._thin.backlog if self._thin is not None else 0
+        return RunResult(exit_code, scrub(reason), self._options.out, counts, learnt, tuple(not_kept), waiting)
+
+    def _not_kept(self) -> list[str]:
+        """Return what the disk refused, in words."""
+        told = [(self._folder.lost_records, "messages of the run folder"), (self._unsaved, "checkpoints")]
+        if self._recorder is not None:
+            told.append((self._recorder.counters()["lost_records"], "records of the recording"))
+        return [f"{count} {what}" for count, what in told if count]
 
     # -- one frame -------------------------------------------------------------------------------------------
 
@@ -256,10 +314,11 @@ class Agent:
     def look_after(self) -> None:
         """What is due by the clock: watchdog, progress, checkpoint, sampling; no result changes unrecorded."""
         now_ns = self._clock.monotonic_ns()
-        while self._disk_changes:
-            state, text = self._disk_changes.popleft()
-            level = "info" if state == "ok" else "error"
-            self.send(self.pipeline.summaries.notice(level, f"disk_{state.removeprefix('disk_')}", text[:256]))
+        if self._options.reload.is_set():
+            self._options.reload.clear()
+            self._reload()
+        while self._notices:
+            self.send(self.pipeline.summaries.notice(*self._notices.popleft()))
         if now_ns - self._pinged_ns >= WATCHDOG_NS:
             self._pinged_ns = now_ns
             health.notify_service_manager("WATCHDOG=1")
@@ -276,6 +335,23 @@ class Agent:
                 self.commander.change("set_share", {"share": share})
                 text = f"learning from {100 * share:.0f} % of the patches: the board {self._ladder.why}"
                 self.send(self.pipeline.summaries.notice("warning", "sampling", text))
+
+    def _reload(self) -> None:
+        """Read the config again; what is wrong with it is told, and changes nothing."""
+        if self._options.read_config is None:
+            return
+        try:
+            new = self._options.read_config()
+        except AgentError as error:
+            self._tell("error", "config_refused", f"config not read again: {error}")
+            return
+        self._tell("info", "config_read", f"config read again: {take_over(self._asked, new, self.commander.change)}")
+        self._asked = new
+
+    def _tell(self, level: str, code: str, text: str) -> None:
+        """Say something in the log and to subscribers."""
+        logger.log(logging.WARNING if level == "info" else logging.ERROR, "%s", text)
+        self._notices.append((level, code, text[:256]))
 
     # -- what others ask of us -------------------------------------------------------------------------------
 
@@ -309,8 +385,11 @@ class Agent:
 
     def _on_disk_state(self, state: str, text: str) -> None:
         """Called by whoever writes, on its own thread, when a disk stops or begins to take records."""
-        logger.warning("%s", text)
-        self._disk_changes.append((state, text))  # told to subscribers by the pipeline thread
+        self._tell("info" if state == "ok" else "error", f"disk_{state.removeprefix('disk_')}", text)
+
+    def _on_port_state(self, code: str, text: str) -> None:
+        """Called on the sender thread when an endpoint cannot be bound, and when it could be after all."""
+        self._tell("info" if code == "port_bound" else "error", code, text)
 
     # -- saving ----------------------------------------------------------------------------------------------
 
@@ -372,6 +451,7 @@ class Agent:
             if recorder is not None:
                 recorder.saved(frame.sequence, self.pipeline.accepted, path, learnt)
         except (OSError, SnapshotError) as error:
+            self._unsaved += 1
             logger.warning("checkpoint not saved: %s", error)
 
     def _counts(self) -> RunCounts:

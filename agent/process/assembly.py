@@ -34,15 +34,18 @@ def make_publisher(config: Config, clock: Clock) -> Publisher | None:
         raise ConfigError([Problem("config", "publish.endpoint", publish.endpoint, str(error))]) from None
 
 
-def make_thin_carrier(config: Config, clock: Clock) -> ThinCarrier | None:
-    """Return the thin link's carrier, None where no preset is named; ConfigError where it cannot be used."""
+def make_thin_carrier(config: Config, clock: Clock, *, beside: pathlib.Path) -> ThinCarrier | None:
+    """Return the thin link's carrier, None where no preset is named; ConfigError where it cannot be used.
+
+    Without a folder of its own in the config the outbox stands beside the run folder: it outlives runs.
+    """
     link = config.link
     if not link.preset:
         return None
     try:
         make_link = functools.partial(
             VehicleLink,
-            pathlib.Path(link.outbox_dir) / config.agent.id,
+            (pathlib.Path(link.outbox_dir) if link.outbox_dir else beside.parent / "outbox") / config.agent.id,
             clock=clock,
             budget=find_preset(link.preset).up.shared(link.share),
             codec=ThinCodec(link.agent_number, read_link_key(link.key_file)),

@@ -4,6 +4,7 @@ Called by agent/process/app.py once at start. It must not guess: a checkpoint th
 message.
 """
 
+import datetime
 import logging
 import pathlib
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ class Resumed:
         Frames numbered below this were taken before the restart: a file is read again from its start.
     t_offset_ns : int
         Added to the stream time of new frames, so that it goes on where it was.
+    last_t_ns : int
+        Stream time of the last frame before the restart.
+    told : str
+        When the checkpoint was saved and after which frame, for people.
     after_crash : bool
         A live stream went on after this checkpoint: event ids may have been given that it does not know.
     """
@@ -41,6 +46,8 @@ class Resumed:
     first_sequence: int
     skip_before: int
     t_offset_ns: int
+    last_t_ns: int
+    told: str = ""
     after_crash: bool = False
 
 
@@ -70,8 +77,19 @@ def resume(config: Config, folder: pathlib.Path, pipeline: Pipeline) -> Resumed 
 def position_of(config: Config, meta: dict[str, Any], path: pathlib.Path) -> Resumed:
     """An interrupted file goes on at its next frame; anything else is new footage after the old."""
     next_sequence = int(meta["next_sequence"])
+    last_t_ns = int(meta["t_ns"])
+    told = f"{_saved_at(path)}frame {next_sequence - 1}"
     same = meta.get("source") == redact_uri(config.source.uri)
     if same and not meta.get("finished", False) and not meta.get("live", False):
-        return Resumed(path, 0, next_sequence, 0)
-    offset_ns = int(meta["t_ns"]) + SEAM_NS
-    return Resumed(path, next_sequence, next_sequence, offset_ns, not meta.get("at_end", False))
+        return Resumed(path, 0, next_sequence, 0, last_t_ns, told)
+    return Resumed(
+        path, next_sequence, next_sequence, last_t_ns + SEAM_NS, last_t_ns, told, not meta.get("at_end", False)
+    )
+
+
+def _saved_at(path: pathlib.Path) -> str:
+    """Return the UTC time at which a file was written, as people say it; empty where it cannot be found out."""
+    try:
+        return datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC, ")
+    except OSError:
+        return ""

@@ -185,7 +185,7 @@ class LinkConfig(_Section, frozen=True):
     thumbnail_px: Annotated[int, Meta(ge=8, le=256)] = 96
     thumbnail_bytes: Annotated[int, Meta(ge=0, le=8000)] = 1000  # 0: no thumbnails
     heartbeat_s: Annotated[float, Meta(gt=0.0, le=86_400.0)] = 300.0
-    outbox_dir: str = "outbox"  # each agent's alerts wait in a folder of its own below, kept over runs
+    outbox_dir: str = ""  # alerts wait in AGENT_ID/ below it, kept over runs; empty: outbox/ beside the run folder
     outbox_bytes: Annotated[int, Meta(ge=65_536, le=10**9)] = 4_000_000
 
 

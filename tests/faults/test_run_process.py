@@ -146,21 +146,46 @@ def test_a_running_agent_answers_commands_from_another_process(tmp_path, started
     assert pathlib.Path(tmp_path / "run" / "summary.json").exists()
 
 
-def test_an_endpoint_in_use_is_one_clear_line(tmp_path):
+@pytest.mark.parametrize(("options", "code", "frames"), [([], 0, 10), (["--strict"], 4, None)])
+def test_a_taken_port_ends_only_a_strict_run(tmp_path, options, code, frames):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = finished(
-            "run",
-            "--source",
-            SMALL.format(n=10),
-            *FAST,
-            "--out",
-            tmp_path / "run",
-            "--set",
-            f"publish.endpoint=tcp://127.0.0.1:{port}",
-        )
-    assert done.returncode == 4
+        live = ["--set", f"publish.endpoint=tcp://127.0.0.1:{port}"]
+        done = finished("run", "--source", SMALL.format(n=10), *FAST, "--out", tmp_path / "run", *live, *options)
+    assert done.returncode == code, done.stderr
     assert str(port) in done.stderr
     assert "Traceback" not in done.stderr
+    if frames is not None:
+        assert json.loads((tmp_path / "run" / "summary.json").read_text())["frames"] == frames
+        notices = [message.code for _, message in open_run(tmp_path / "run").messages({"log"})]
+        assert "port_taken" in notices
+
+
+def test_a_run_that_goes_on_says_so_first_and_a_second_agent_is_refused(tmp_path, started):
+    call = ["run", "--source", SMALL.format(n=100_000), *FAST, "--out", tmp_path / "run", "--set", "publish.endpoint="]
+    first = started(*call)
+    wait_for(lambda: (tmp_path / "run" / "run.json").exists())
+    second = finished(*call)
+    assert second.returncode == 78
+    assert f"process {first.pid}" in second.stderr
+    time.sleep(2.0)
+    first.send_signal(signal.SIGHUP)  # as when a terminal closes: the end is an orderly one
+    assert first.wait(20) == 0
+    frames = json.loads((tmp_path / "run" / "summary.json").read_text())["frames"]
+    again = started(*call)
+    assert again.stderr.readline().startswith("goes on from 20")
+    again.send_signal(signal.SIGTERM)
+    assert again.wait(20) == 0
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["frames"] >= frames > 0
+    other = finished(*call, "--set", "agent.id=cam9")
+    assert other.returncode == 78
+    assert "cam9" in other.stderr
+
+
+def wait_for(condition, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -119,7 +119,7 @@ def _bench(uri: str, width: int, height: int, cores: str, frames: int) -> dict:
     clock = RealClock()
     publisher = make_publisher(config, clock)
     assert publisher is not None
-    outlet = Outlet([LiveCarrier(publisher, CommandBox())], clock, lossless=True)
+    outlet = Outlet([LiveCarrier(publisher, CommandBox(), clock, strict=True)], clock, lossless=True)
     watch, latency_s = Stopwatch(), np.zeros(frames)
     readings: list[tuple[int, int]] = []
     with threadpool_limits(1):

@@ -1,4 +1,4 @@
-"""Turns SIGINT and SIGTERM into a clean end.
+"""Turns SIGINT, SIGTERM and SIGHUP into a clean end, or SIGHUP into a reading of the config.
 
 Called by commands that run until told to stop.
 """
@@ -8,8 +8,11 @@ import threading
 from typing import Any
 
 
-def stop_on_signals(stop: threading.Event) -> None:
-    """Set `stop` on the first SIGINT or SIGTERM; a second one ends the process at once, as users expect."""
+def stop_on_signals(stop: threading.Event, reload: threading.Event | None = None) -> None:
+    """Set `stop` on the first SIGINT, SIGTERM or SIGHUP; a second one ends the process at once, as users expect.
+
+    With `reload`, SIGHUP sets that instead, as service managers expect.
+    """
 
     def handle(number: int, _frame: Any) -> None:
         if stop.is_set():
@@ -17,5 +20,7 @@ def stop_on_signals(stop: threading.Event) -> None:
             signal.raise_signal(number)
         stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, handle)
+    if reload is not None:
+        signal.signal(signal.SIGHUP, lambda _number, _frame: reload.set())

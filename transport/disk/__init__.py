@@ -6,6 +6,7 @@ Imports: transport.base, transport.wire.
 """
 
 from stillwatch.transport.disk.durable import write_durably
+from stillwatch.transport.disk.ownership import FolderInUse, FolderLock
 from stillwatch.transport.disk.record_format import KIND_GAP, SUFFIX, Damage, Record, log_files, read_file
 from stillwatch.transport.disk.record_log import RecordWriter, read_records
 from stillwatch.transport.disk.record_salvage import Salvage, salvage
@@ -24,6 +25,8 @@ from stillwatch.transport.disk.run_folder import (
 
 __all__ = [
     "Damage",
+    "FolderInUse",
+    "FolderLock",
     "KIND_CONFIG",
     "KIND_GAP",
     "KIND_MESSAGE",

@@ -3,12 +3,16 @@
 Used by checkpoints, run folders and recordings. It must not hide a disk's refusal: OSError goes to the caller.
 """
 
+import contextlib
 import os
 import pathlib
 
 
 def write_durably(path: pathlib.Path | str, data: bytes) -> None:
-    """Replace `path` by `data`: temporary file beside it, fsync, rename, fsync of the folder. Raises OSError."""
+    """Replace `path` by `data`: temporary file beside it, fsync, rename, fsync of the folder.
+
+    Raises OSError; then no temporary file is left.
+    """
     path = pathlib.Path(path)
     temporary = path.with_name(f"{path.name}.tmp")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
@@ -17,9 +21,13 @@ def write_durably(path: pathlib.Path | str, data: bytes) -> None:
         while view:
             view = view[os.write(fd, view) :]
         os.fsync(fd)
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
     finally:
         os.close(fd)
-    os.replace(temporary, path)
     sync_folder(path.parent)
 
 

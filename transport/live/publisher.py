@@ -68,6 +68,7 @@ class Publisher:
         self._endpoint, self._agent_id, self._queue, self._keys = endpoint, agent_id, queue, keys
         self._control_endpoint, self._clock = control, clock
         self._cache = SnapshotCache()
+        self._bound: tuple[str, ...] = ()
         self._epoch = 0
         self._sequences: dict[str, int] = {}
         self._late: dict[tuple[str, str], bytes] = {}
@@ -91,6 +92,7 @@ class Publisher:
             self._open_control()
         except TransportError:
             self.close()
+            self._bound = ()
             raise
         self._poller.register(self._data, zmq.POLLIN)
         self._poller.register(self._snapshot, zmq.POLLIN)
@@ -102,7 +104,9 @@ class Publisher:
 
     @property
     def endpoints(self) -> dict[str, str]:
-        """All endpoints as bound, for Status.endpoints."""
+        """All endpoints as bound, for Status.endpoints; empty while they are not."""
+        if not self._bound:
+            return {}
         found = {"data": self._bound[0], "snapshot": self._bound[1]}
         if self._control is not None:
             found["control"] = self._control.bound_endpoint
@@ -116,15 +120,7 @@ class Publisher:
         one has replaced them. Raises EncodeError if the payload is not a message of this kind and agent.
         """
         message = self._own_message(kind, payload)
-        topic = TOPICS[kind]
-        self._epoch = message.epoch
-        self._sequences[kind] = message.sequence
-        key = key_of(message)
-        if topic.last_value:
-            self._cache.put(kind, key, payload)
-        if isinstance(message, Exemplar) and message.removed is not None:
-            for exemplar_id in message.removed.tolist():
-                self._cache.discard(kind, str(exemplar_id))
+        key = self._remember(message, kind, payload)
         self._late.pop((kind, key), None)
         if self._fits(kind, len(payload)):
             return self._transmit(kind, payload)
@@ -133,6 +129,10 @@ class Publisher:
         else:
             self.drops[kind] = self.drops.get(kind, 0) + 1
         return False
+
+    def keep(self, kind: str, payload: bytes) -> None:
+        """Take a message while no socket is bound: last values are kept for those who join once one is."""
+        self._remember(self._own_message(kind, payload), kind, payload)
 
     def poll(self, timeout_ms: int) -> list[Command]:
         """Wait up to `timeout_ms` for requests, serve them, and return the commands that the agent must answer."""
@@ -172,6 +172,18 @@ class Publisher:
             self._zap.close()
         self._context.term()
         self._context = self._control = self._zap = None
+
+    def _remember(self, message: Message, kind: str, payload: bytes) -> str:
+        """Keep what late joiners will ask for; return the message's key."""
+        self._epoch = message.epoch
+        self._sequences[kind] = message.sequence
+        key = key_of(message)
+        if TOPICS[kind].last_value:
+            self._cache.put(kind, key, payload)
+        if isinstance(message, Exemplar) and message.removed is not None:
+            for exemplar_id in message.removed.tolist():
+                self._cache.discard(kind, str(exemplar_id))
+        return key
 
     def _bind_pair(self) -> None:
         """Bind data and snapshot to neighbouring ports; with port 0, until a free pair is found."""

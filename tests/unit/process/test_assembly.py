@@ -14,7 +14,7 @@ def config(tmp_path, **link):
 
 
 def test_no_preset_is_no_thin_link(tmp_path):
-    assert make_thin_carrier(config(tmp_path, preset=""), VirtualClock()) is None
+    assert make_thin_carrier(config(tmp_path, preset=""), VirtualClock(), beside=tmp_path / "run") is None
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,12 @@ def test_no_preset_is_no_thin_link(tmp_path):
 )
 def test_a_link_that_cannot_be_used_is_refused(tmp_path, change, message):
     with pytest.raises(ConfigError, match=message):
-        make_thin_carrier(config(tmp_path, **change), VirtualClock())
+        make_thin_carrier(config(tmp_path, **change), VirtualClock(), beside=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_link_opens_its_outbox_on_the_thread_that_uses_it_and_no_earlier(tmp_path):
-    carrier = make_thin_carrier(config(tmp_path, listen="udp://127.0.0.1:0"), VirtualClock())
+    carrier = make_thin_carrier(config(tmp_path, listen="udp://127.0.0.1:0"), VirtualClock(), beside=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
     carrier.open()
     carrier.close()
