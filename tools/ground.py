@@ -4,15 +4,13 @@ The `ground` command, on the agent's machine or any other. One line an alert; ga
 """
 
 import argparse
-import datetime
 import pathlib
 import sys
 import threading
 from collections import Counter
-from typing import Any
 
 from stillwatch.base import RealClock, UsageError, __version__
-from stillwatch.tools.shared import existing, stop_on_signals
+from stillwatch.tools.shared import existing, stop_on_signals, words
 from stillwatch.transport.disk import RunFolder
 from stillwatch.transport.live import ClientKeys, Gap, Received, Subscriber, load_client_keys
 from stillwatch.transport.wire import Alert, LogNotice, Message, SourceChange, Summary
@@ -131,41 +129,18 @@ def describe(message: Message) -> str:
     """Return one line for what a person should see, or "" for what only machines read."""
     match message:
         case Alert():
-            return _alert_line(message)
+            return f"{message.agent}  {words.alert_line(message)}"
         case SourceChange():
             detail = f": {message.detail}" if message.detail else ""
-            return f"{_time(message.wall_ns)}  {message.agent}  source {message.state}{detail}"
+            return f"{message.agent}  {words.utc(message.wall_ns)}  source {message.state}{detail}"
         case LogNotice():
-            return f"{_time(message.wall_ns)}  {message.agent}  {message.level}: {message.text}"
+            return f"{message.agent}  {words.utc(message.wall_ns)}  {message.level}: {message.text}"
         case Summary():
             return (
-                f"{_time(message.wall_ns)}  {message.agent}  run ended: {message.frames} frames, "
+                f"{message.agent}  {words.utc(message.wall_ns)}  run ended: {message.frames} frames, "
                 f"{message.events} events, {message.alerts} alerts"
             )
     return ""
-
-
-def _alert_line(alert: Alert) -> str:
-    parts: list[Any] = [_time(alert.wall_ns), alert.agent, f"{alert.phase.upper():<6}"]
-    parts.append(f"{alert.alert_kind} #{alert.id}")
-    parts.append(f"frame {alert.start_frame}")
-    if alert.rarity is not None:
-        parts.append(f"1 in {alert.rarity:,.0f}")
-    if alert.x is not None and alert.y is not None:
-        parts.append(f"at {alert.x:.2f},{alert.y:.2f}")
-    if alert.phase != "new":
-        parts.append(f"{alert.duration_s:.1f} s")
-    nav = alert.nav
-    if nav is not None and nav.latitude is not None and nav.longitude is not None:
-        parts.append(f"{nav.latitude:.5f} {nav.longitude:.5f}")
-    if nav is not None and nav.depth_m is not None:
-        parts.append(f"{nav.depth_m:.1f} m deep")
-    return "  ".join(map(str, parts))
-
-
-def _time(wall_ns: int) -> str:
-    moment = datetime.datetime.fromtimestamp(wall_ns / 1e9, tz=datetime.UTC)
-    return moment.strftime("%H:%M:%S")
 
 
 def _tell(text: str) -> None:

@@ -37,7 +37,6 @@ _STEPS_S = (
     2_592_000,
 )
 WIDTH = 1000.0
-MOST_RARE = 1e6
 # Muted, and each unlike its neighbours: (hue, saturation in %). Beyond them they come again in another lightness.
 _HUES = (
     (192, 48),
@@ -62,26 +61,6 @@ Label = Callable[[int], str]
 def esc(value: object) -> str:
     """Return text safe inside HTML and attributes: names and reasons come from peers."""
     return html.escape(str(value), quote=True)
-
-
-def duration(seconds: float) -> str:
-    """Return a length of time in words of at most two units."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, hours = int(seconds // 60), int(seconds // 3600)
-    if hours < 1:
-        return f"{minutes} min {int(seconds % 60)} s"
-    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
-
-
-def number(value: float) -> str:
-    """Return a count with thin spaces between thousands."""
-    return f"{value:,.0f}".replace(",", "\u202f")
-
-
-def rarity(value: float) -> str:
-    """Return N of "one frame in N"; beyond a million it is no longer a measurement."""
-    return "over a million" if value >= MOST_RARE else number(value)
 
 
 def n_bytes(value: float) -> str:

@@ -12,12 +12,12 @@ import numpy as np
 
 from stillwatch.base import UsageError
 from stillwatch.tools.report import charts as c
+from stillwatch.tools.report.cards import event_card, numbers_of
 from stillwatch.tools.report.data import Event, ReportData, read_report
-from stillwatch.tools.report.events import event_card
 from stillwatch.tools.report.learners import MODELS, in_order, model_view
 from stillwatch.tools.report.style import page
 from stillwatch.tools.report.timeline import labeller
-from stillwatch.tools.shared import existing, print_json
+from stillwatch.tools.shared import existing, print_json, words
 
 MATCH_FRAMES = 8  # two events are one and the same if their starts are this near, or their spans overlap
 
@@ -188,8 +188,9 @@ def tell_comparison(result: RunComparison) -> None:
     for sign, events in (("-", result.only_a), ("+", result.only_b)):
         for event in events:
             print(
-                f"  {sign} {event.first.alert_kind} at frame {event.first.start_frame}, "
-                f"{event.duration_s:.1f} s, one frame in {event.rarity:.0f}"
+                f"  {sign} event {event.id}: {words.title_of(event.first.alert_kind).lower()} at "
+                f"{words.clock_time(event.x_ns / 1e9)} (frame {event.first.start_frame}), for "
+                f"{words.duration(event.duration_s)}, one frame in {event.rarity:.0f}"
             )
 
 
@@ -216,8 +217,8 @@ def write_page(result: RunComparison, out: pathlib.Path) -> None:
         ("Only in the first", result.a, result.only_a),
         ("Only in the second", result.b, result.only_b),
     ):
-        label = labeller(data)
-        cards = "".join(event_card(event, event.id, label) for event in events[:60])
+        numbered = numbers_of(data)
+        cards = "".join(event_card(data, event, numbered[event.key]) for event in events[:60])
         inner = f"<div class='events'>{cards}</div>" if cards else "<div class='empty'>No such event.</div>"
         body += f"<h2>{title}</h2>{inner}"
     try:

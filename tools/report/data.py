@@ -113,11 +113,22 @@ class Event:
     first: m.Alert
     last: m.Alert
     x_ns: int
-    best: m.Alert | None = None  # the one whose picture is shown
+    best: m.Alert | None = None  # the newest with a picture: the sender's best so far, outlines of the same frame
+    nearest: m.Exemplar | None = None  # the known frame that it was most like when it was first told
 
     @property
     def id(self) -> int:
         return self.key[2]
+
+    @property
+    def boxes(self) -> np.ndarray | None:
+        """Outlines that belong to the picture shown."""
+        return (self.best or self.last).boxes
+
+    def holds(self, run: str, t_ns: int) -> bool:
+        """Whether a moment of a run's stream time lies within it."""
+        since = self.first.start_t_ns
+        return run == self.key[0] and since <= t_ns <= since + int(self.duration_s * 1e9)
 
     @property
     def ended(self) -> bool:
@@ -275,9 +286,10 @@ class _Reader:
             segment = self._segments[key[:2]]
             start = segment.offset_ns + max(message.start_t_ns - segment.t0_ns, 0)
             event = self._events[key] = Event(key, message, message, min(start, x) if message.start_frame >= 0 else x)
+            event.nearest = self.data.galleries.get("frame", {}).get(message.exemplar)
         event.last = message
         if message.thumbnail:
-            event.best = message  # the sender's best so far, and the boxes of the same frame
+            event.best = message
 
     def _on_model(self, x: int, message: m.Model) -> None:
         point = (x, message.ids.copy(), np.asarray(message.counts, np.float64), message)

@@ -28,6 +28,8 @@ class GalleryView:
     note: str
     missing: str = ""
     unit: str = "samples"
+    is_normal: bool = False  # shows what is usual: exemplars of events are shown apart
+    nothing_usual: str = ""
 
 
 PICTURED = "scenes"  # the mixture whose components have pictures: exemplars of these roles
@@ -39,9 +41,11 @@ MODELS = {
 GALLERIES = {
     "frame": GalleryView(
         "What is normal here",
-        "Frames that the agent chose to stand for what it has seen.",
+        "Frames that the agent chose to stand for what it sees when nothing happens.",
         "No exemplar was received: none had been chosen yet, or the link was too thin.",
         unit="frames",
+        is_normal=True,
+        nothing_usual="Every frame that was chosen so far is of an event.",
     )
 }
 

@@ -4,9 +4,10 @@ Called by tools/report/page.py. It must keep a component's colour the same where
 """
 
 from stillwatch.tools.report import charts as c
+from stillwatch.tools.report.cards import picture
 from stillwatch.tools.report.data import ReportData
-from stillwatch.tools.report.events import picture
 from stillwatch.tools.report.learners import EXAMPLE_ROLES, MODELS, PICTURED, in_order, model_view
+from stillwatch.tools.shared import words
 
 MAX_SCENES = 12
 
@@ -44,7 +45,11 @@ def _scenes(data: ReportData) -> str:
 
 def _scene_picture(data: ReportData, identity: int, role: str) -> str:
     found = data.scene_pictures.get((identity, role))
-    return f"<div class='picture'>{picture(found.thumbnail)}</div>" if found is not None else ""
+    return (
+        f"<div class='picture'>{picture(found.thumbnail, alt=f'Scene {identity}: {role}', opens=True)}</div>"
+        if found is not None
+        else ""
+    )
 
 
 def _mixture(data: ReportData, which: str, label: c.Label) -> str:
@@ -55,7 +60,7 @@ def _mixture(data: ReportData, which: str, label: c.Label) -> str:
     for identity, count in zip(model.ids.tolist()[:12], model.counts.tolist()[:12], strict=True):
         name = _component_label(data, which, identity)
         swatch = f"<i class='swatch' style='background:{c.component_colour(identity)}'></i>"
-        share = f"<td class='n'>{count / total:.1%}</td><td class='n'>{c.number(count)}</td>"
+        share = f"<td class='n'>{count / total:.1%}</td><td class='n'>{words.number(count)}</td>"
         rows += f"<tr><td>{swatch}{identity}</td>{share}<td>{name}</td></tr>"
     facts = [f"{model.n_components} components", f"{model.clumps} clumps", f"{model.model_epoch} epochs"]
     if model.free_energy is not None:

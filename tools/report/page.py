@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Callable
 
 from stillwatch.tools.report import charts as c
+from stillwatch.tools.report.cards import numbers_of
 from stillwatch.tools.report.data import ReportData
 from stillwatch.tools.report.events import events_section, gallery_section
 from stillwatch.tools.report.messages import message_sections
 from stillwatch.tools.report.model import components_section
 from stillwatch.tools.report.style import page
 from stillwatch.tools.report.timeline import labeller, timeline_section
+from stillwatch.tools.shared import words
 from stillwatch.transport.wire import EventKind
 from stillwatch.transport.wire import messages as m
 
@@ -22,7 +24,7 @@ from stillwatch.transport.wire import messages as m
 def render(data: ReportData) -> str:
     """Return the whole report as one HTML document."""
     label = labeller(data)
-    numbered = {event.key: i + 1 for i, event in enumerate(data.events)}
+    numbered = numbers_of(data)
     parts = [
         _head(data),
         _facts(data),
@@ -80,11 +82,11 @@ def _head(data: ReportData) -> str:
 def _lead(data: ReportData, totals: dict) -> str:
     """Return the two sentences that a person in a hurry needs."""
     frames = int(totals.get("frames", 0))
-    watched = c.duration(data.span_ns / 1e9)
+    watched = words.duration(data.span_ns / 1e9)
     if not frames:
         return "No frame has been seen yet."
     if not data.events:
-        return f"Watched for {watched}, {c.number(frames)} frames. Nothing was out of the ordinary."
+        return f"Watched for {watched}, {words.number(frames)} frames. Nothing was out of the ordinary."
     counts = Counter(_group(event.first.alert_kind) for event in data.events)
     told = []
     if counts["novel"]:
@@ -97,8 +99,8 @@ def _lead(data: ReportData, totals: dict) -> str:
     worst = max(data.events, key=lambda event: (event.rarity, event.severity))
     rarest = ""
     if worst.rarity > 10:
-        rarest = f" The rarest moment, at {labeller(data)(worst.x_ns)}, was one frame in {c.rarity(worst.rarity)}."
-    return f"Watched for {watched}, {c.number(frames)} frames. <b>{text[0].upper()}{text[1:]}.</b>{rarest}"
+        rarest = f" The rarest moment, at {labeller(data)(worst.x_ns)}, was one frame in {words.rarity(worst.rarity)}."
+    return f"Watched for {watched}, {words.number(frames)} frames. <b>{text[0].upper()}{text[1:]}.</b>{rarest}"
 
 
 def _group(kind: str) -> str:
@@ -117,15 +119,19 @@ def _facts(data: ReportData) -> str:
     status = data.status
     sent = sum(data.received_bytes.values())
     facts = [
-        ("Watched", c.duration(data.span_ns / 1e9), f"{c.number(frames)} frames"),
-        ("Alerts", c.number(totals.get("alerts", len(data.events))), _suppressed(status)),
+        ("Watched", words.duration(data.span_ns / 1e9), f"{words.number(frames)} frames"),
+        ("Alerts", words.number(totals.get("alerts", len(data.events))), _suppressed(status)),
         (
             "Taught the model",
             f"{accepted / frames:.1%}" if accepted is not None and frames else "none yet",
-            f"{c.number(refused)} refused",
+            f"{words.number(refused)} refused",
         ),
-        ("Dropped", c.number(dropped), f"{dropped / (frames + dropped):.2%} of frames" if dropped else "no frame lost"),
-        ("Messages", c.n_bytes(sent), f"{c.number(sum(data.received.values()))} in this folder"),
+        (
+            "Dropped",
+            words.number(dropped),
+            f"{dropped / (frames + dropped):.2%} of frames" if dropped else "no frame lost",
+        ),
+        ("Messages", c.n_bytes(sent), f"{words.number(sum(data.received.values()))} in this folder"),
         (
             "Memory",
             c.n_bytes(status.rss_bytes) if status and status.rss_bytes else "not told",
@@ -141,7 +147,7 @@ def _facts(data: ReportData) -> str:
 
 def _suppressed(status: m.Status | None) -> str:
     held = sum(status.suppressed.values()) if status else 0
-    return f"{c.number(held)} held back" if held else "none held back"
+    return f"{words.number(held)} held back" if held else "none held back"
 
 
 def _warnings(data: ReportData) -> str:
@@ -151,17 +157,19 @@ def _warnings(data: ReportData) -> str:
     if missed:
         got = sum(data.received.values())
         most = sorted(data.missed.items(), key=lambda item: -item[1])[:4]
-        worst = ", ".join(f"{c.number(n)} of {kind}" for kind, n in most)
-        rows.append(f"{c.number(missed)} messages ({missed / (missed + got):.1%}) did not arrive: {c.esc(worst)}.")
+        worst = ", ".join(f"{words.number(n)} of {kind}" for kind, n in most)
+        rows.append(f"{words.number(missed)} messages ({missed / (missed + got):.1%}) did not arrive: {c.esc(worst)}.")
     if data.gaps:
         longest = max(b - a for a, b in data.gaps) / 1e9
         count = "One stretch" if len(data.gaps) == 1 else f"{len(data.gaps)} stretches"
-        rows.append(f"{count} without any message, the longest {c.duration(longest)}.")
+        rows.append(f"{count} without any message, the longest {words.duration(longest)}.")
     if data.restarts:
         times = "once" if len(data.restarts) == 1 else f"{len(data.restarts)} times"
         rows.append(f"The agent started again {times}.")
     for gap in data.run.gaps[:5]:
-        rows.append(f"{c.number(gap.get('lost_records', 0))} records were not written: {c.esc(gap.get('reason', ''))}.")
+        rows.append(
+            f"{words.number(gap.get('lost_records', 0))} records were not written: {c.esc(gap.get('reason', ''))}."
+        )
     if data.run.damage:
         rows.append(
             f"The log has {len(data.run.damage)} damaged place(s), the first: {c.esc(data.run.damage[0])}. "
@@ -177,10 +185,10 @@ def _warnings(data: ReportData) -> str:
 def _refusals(data: ReportData) -> str:
     totals = _totals(data)
     refused = sorted(dict(totals.get("refused") or {}).items(), key=lambda item: -item[1])
-    rows = [(reason.replace("_", " "), float(n), c.number(n)) for reason, n in refused]
+    rows = [(reason.replace("_", " "), float(n), words.number(n)) for reason, n in refused]
     dropped = int(totals.get("dropped", 0) or 0)
     if dropped:
-        rows.append(("dropped before the pipeline", float(dropped), c.number(dropped)))
+        rows.append(("dropped before the pipeline", float(dropped), words.number(dropped)))
     body = c.bars(rows) if rows else "<div class='empty'>Every frame was looked at, and could teach the model.</div>"
     notices = ""
     if data.notices:
@@ -210,8 +218,9 @@ def _link(data: ReportData) -> str:
     kinds = sorted(data.received.items(), key=lambda item: -item[1])
     drops = status.drops if status else {}
     body = "".join(
-        f"<tr><td>{c.esc(kind)}</td><td class='n'>{c.number(n)}</td>"
-        f"<td class='n'>{c.number(data.missed.get(kind, 0))}</td><td class='n'>{c.number(drops.get(kind, 0))}</td></tr>"
+        f"<tr><td>{c.esc(kind)}</td><td class='n'>{words.number(n)}</td>"
+        f"<td class='n'>{words.number(data.missed.get(kind, 0))}</td>"
+        f"<td class='n'>{words.number(drops.get(kind, 0))}</td></tr>"
         for kind, n in kinds
     )
     table = (

@@ -84,6 +84,17 @@ background:var(--bad)}
 .picture rect{fill:none;stroke:#000;stroke-opacity:.55;stroke-width:4;vector-effect:non-scaling-stroke}
 .picture rect+rect{stroke:#ff9a4d;stroke-opacity:1;stroke-width:2}
 .picture:hover svg{opacity:0}
+.picture g rect+rect{stroke-width:1.3}.picture g.main rect+rect{stroke-width:2.4}
+.opens{all:unset;display:block;position:relative;width:100%;cursor:zoom-in}
+dialog{border:0;padding:0;background:none;max-width:none;max-height:none;margin:auto}
+dialog::backdrop{background:#000c}
+dialog .opens{cursor:zoom-out;width:min(96vw,128vh)}
+.mark{position:absolute;right:4px;transform:translateY(-100%);font-size:11.5px;line-height:1.3;color:var(--novel);
+pointer-events:none;white-space:nowrap;text-shadow:0 0 3px var(--paper),0 0 3px var(--paper)}
+.like{display:flex;gap:10px;align-items:center;margin-top:8px}.like .picture{flex:0 0 84px;border-radius:3px;
+overflow:hidden}.like p{margin:0}
+.sparkline small{display:block;font-size:12px;color:var(--soft)}
+.event details{margin-top:8px}.event td{font-size:12.5px;overflow-wrap:anywhere}
 .nopicture{aspect-ratio:4/3;display:grid;place-items:center;height:100%;color:var(--soft);font-size:13px}
 .event .text{padding:11px 14px 13px}
 .event h4{margin:0;font-size:15px;font-weight:600;display:flex;justify-content:space-between;gap:10px}
@@ -127,9 +138,12 @@ code{font:12.5px ui-monospace,"SF Mono",Menlo,Consolas,monospace;overflow-wrap:a
 .switch button{all:unset;cursor:pointer;font-size:12.5px;padding:3px 11px;color:var(--soft)}
 .switch button[aria-pressed=true]{background:var(--ink);color:var(--paper)}
 [hidden]{display:none}
-@media(max-width:620px){main{padding:24px 16px 60px}h1{font-size:27px}.lead{font-size:18px}.two{
+@media(max-width:620px){.key{margin-left:0}.mark{font-size:10.5px}td,code{overflow-wrap:anywhere}
+.events{grid-template-columns:1fr}.gallery{grid-template-columns:1fr 1fr}.scenes td{padding-right:6px}
+.scenes td.kind{min-width:86px}.scenes .picture{width:100%}
+main{padding:24px 16px 60px}h1{font-size:27px}.lead{font-size:18px}.two{
 grid-template-columns:1fr}
-.plot,.ribbons{padding-left:70px}.plot .y,.plot .y span,.ribbons b{width:64px}.key{margin-left:70px}
+.plot,.ribbons{padding-left:80px}.plot .y,.plot .y span,.ribbons b{width:75px}.plot .y span{font-size:11px}
 .plot .x span:nth-child(even){display:none}}
 @media print{main{max-width:none;padding:0}.event,.gallery figure,.plot{break-inside:avoid}.switch,.tip,.cursor{
 display:none}}
@@ -152,6 +166,10 @@ for(const box of document.querySelectorAll('.timeline')){
  });
  area.addEventListener('pointerleave',hide);
 }
+const large=document.querySelector('dialog');
+for(const b of document.querySelectorAll('.opens'))b.addEventListener('click',()=>{
+ const copy=b.cloneNode(true);copy.addEventListener('click',()=>large.close());
+ large.replaceChildren(copy);large.showModal()});
 for(const s of document.querySelectorAll('.switch'))for(const b of s.children)b.addEventListener('click',()=>{
  for(const c of s.children){const on=c===b;c.setAttribute('aria-pressed',on);
   document.getElementById(c.dataset.show).hidden=!on}});
@@ -165,7 +183,7 @@ def page(title: str, body: str) -> str:
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none';img-src data:;"
         "style-src 'unsafe-inline';script-src 'unsafe-inline'\">"
-        f"<title>{title}</title><style>{CSS}</style></head><body><main>{body}</main>"
+        f"<title>{title}</title><style>{CSS}</style></head><body><main>{body}</main><dialog></dialog>"
         "<svg width='0' height='0' aria-hidden='true'><defs><pattern id='hatch' width='7' height='7' "
         "patternUnits='userSpaceOnUse' patternTransform='rotate(45)'><rect width='2' height='7' "
         "style='fill:var(--faint)'/></pattern></defs></svg>"

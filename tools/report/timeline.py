@@ -8,10 +8,10 @@ import json
 import math
 from collections.abc import Sequence
 
-from stillwatch.base import UsageError
-from stillwatch.settings import EventsConfig, recorded_config
 from stillwatch.tools.report import charts as c
+from stillwatch.tools.report.cards import Numbers, events_config
 from stillwatch.tools.report.data import Bin, ReportData
+from stillwatch.tools.shared import words
 
 MAX_FLAGS = 40
 HEIGHT = 240
@@ -21,7 +21,7 @@ Bins = list[tuple[int, Bin]]
 def labeller(data: ReportData) -> c.Label:
     """Return the function that names a time: UTC clock for live sources, time into the recording for files."""
     if not data.is_live:
-        return _elapsed
+        return lambda x_ns: words.clock_time(x_ns / 1e9)
 
     def clock(x_ns: int) -> str:
         moment = datetime.datetime.fromtimestamp((data.first_wall_ns + x_ns) / 1e9, datetime.UTC)
@@ -32,24 +32,7 @@ def labeller(data: ReportData) -> c.Label:
     return clock
 
 
-def _elapsed(x_ns: int) -> str:
-    seconds = x_ns / 1e9
-    if seconds >= 3600:
-        return f"{int(seconds // 3600)}:{int(seconds // 60) % 60:02d}:{int(seconds) % 60:02d}"
-    tenth = f".{int(seconds * 10) % 10}" if seconds % 1 > 0.05 and seconds < 60 else ""
-    return f"{int(seconds // 60)}:{int(seconds) % 60:02d}{tenth}"
-
-
-def _thresholds(data: ReportData) -> tuple[float, float]:
-    """Return the rarities at which alerts are raised and cleared, from the run's config or the defaults."""
-    try:
-        events = recorded_config(data.run.config_text).events
-    except UsageError:
-        events = EventsConfig()
-    return events.raise_rarity, events.clear_rarity
-
-
-def timeline_section(data: ReportData, label: c.Label, numbered: dict) -> str:
+def timeline_section(data: ReportData, label: c.Label, numbered: Numbers) -> str:
     bins = data.curve.items()
     if not any(item.count for _, item in bins):
         why = "The model was still learning what is normal." if bins else "No score was received."
@@ -65,56 +48,66 @@ def timeline_section(data: ReportData, label: c.Label, numbered: dict) -> str:
         "<span><i style='background:var(--faint);opacity:.5'></i>learning, no score</span>"
         "<span><i style='background:var(--bad-soft)'></i>refused by the gate</span>"
         "<span><i style='background:repeating-linear-gradient(135deg,var(--faint) 0 2px,transparent 2px 5px)'></i>"
-        "nothing received</span><span><i style='border-top:1px dashed var(--novel);height:4px'></i>"
-        "alerts are raised above</span></div>"
+        "nothing received</span></div>"
     )
     ribbons = (
         f"<div class='ribbons'><b>view</b>{c.ribbon(data.gate, data.span_ns, 'good')}"
         f"<b>source</b>{c.ribbon([s for s in data.source], data.span_ns, '')}</div>"
+        "<div class='key'><span>view: whether the picture could be judged; source: whether frames came; dark marks say "
+        "what was wrong when pointed at</span></div>"
     )
     return (
         "<h2>Novelty over time</h2><p class='note'>How rare each moment was, against what this camera had seen before. "
-        f"Numbers lead to the events below.</p>{switch}<div id='by-rarity'>{rarity}</div>"
+        f"Numbers lead to the events below; alerts without a frame so rare have rules of their own, told there.</p>"
+        f"{switch}<div id='by-rarity'>{rarity}</div>"
         f"<div id='by-score' hidden>{score}</div>{key}{ribbons}"
     )
 
 
-def _rarity_plot(data: ReportData, label: c.Label, numbered: dict, bins: Bins) -> str:
-    raised, cleared = _thresholds(data)
-    top = max(min(max((item.rarity for _, item in bins), default=1.0), c.MOST_RARE), raised) * 1.6
+def _rarity_plot(data: ReportData, label: c.Label, numbered: Numbers, bins: Bins) -> str:
+    events = events_config(data)
+    raised, cleared = events.raise_rarity, events.clear_rarity
+    top = max(min(max((item.rarity for _, item in bins), default=1.0), words.MOST_RARE), raised) * 1.6
     decades = math.log10(top)
 
     def y_of(value: float) -> float:
-        return HEIGHT * (1 - math.log10(min(max(value, 1.0), c.MOST_RARE)) / decades)
+        return HEIGHT * (1 - math.log10(min(max(value, 1.0), words.MOST_RARE)) / decades)
 
     points = [(x, y_of(item.rarity)) for x, item in bins if item.count]
-    ticks = [(y_of(10**k), f"1 in {c.number(10**k)}" if k else "all") for k in range(int(decades) + 1)]
+    ticks = [(y_of(10**k), f"1 in {words.number(10**k)}" if k else "all") for k in range(int(decades) + 1)]
+    marks = (("", raised, "an alert is raised above"), (" low", cleared, "an open event goes on above"))
     lines = "".join(
         f"<line class='threshold{name}' x1='0' x2='1000' y1='{y_of(at):.1f}' y2='{y_of(at):.1f}'/>"
-        for name, at in (("", raised), (" low", cleared))
+        for name, at, _ in marks
     )
-    return _curve(data, label, numbered, bins, points, ticks, lines)
+    names = "".join(
+        f"<span class='mark' style='top:{100 * y_of(at) / HEIGHT:.1f}%'>{text}: 1 in {words.number(at)}</span>"
+        for _, at, text in marks
+    )
+    return _curve(data, label, numbered, bins, points, ticks, lines, names)
 
 
-def _score_plot(data: ReportData, label: c.Label, numbered: dict, bins: Bins) -> str:
+def _score_plot(data: ReportData, label: c.Label, numbered: Numbers, bins: Bins) -> str:
     scored = [(x, item) for x, item in bins if item.count]
     low = min(item.total / item.count for _, item in scored)
     high = max(item.high for _, item in scored)
     scale = (high - low) or 1.0
     points = [(x, 6 + (HEIGHT - 6) * (1 - (item.high - low) / scale)) for x, item in scored]
     ticks = [(6 + (HEIGHT - 6) * (1 - share), f"{low + share * scale:.3g}") for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    return _curve(data, label, numbered, bins, points, ticks, "")
+    return _curve(data, label, numbered, bins, points, ticks, "", "")
 
 
 def _curve(
     data: ReportData,
     label: c.Label,
-    numbered: dict,
+    numbered: Numbers,
     bins: Bins,
     points: list,
     ticks: Sequence[tuple[float, str]],
     lines: str,
+    names: str,
 ) -> str:
+    """Draw the curve with `lines` (SVG) over it and their `names` (HTML)."""
     span = max(data.span_ns, 1)
     spacing = max(4 * _typical_step(bins), 3 * data.curve.width_ns)
     placed = [(1000 * x / span, y) for x, y in c.with_breaks(points, spacing)]
@@ -138,7 +131,7 @@ def _curve(
         "t": [_tip(label, x, item) for x, item in bins if item.seen],
     }
     script = f"<script type='application/json'>{json.dumps(tips).replace('<', chr(92) + 'u003c')}</script>"
-    extra = _flags(data, label, numbered, span) + "<div class='cursor'></div><div class='tip'></div>"
+    extra = names + _flags(data, label, numbered, span) + "<div class='cursor'></div><div class='tip'></div>"
     plot = c.plot(body, height=HEIGHT, span_ns=span, label=label, y_ticks=ticks, extra=extra)
     return f"<div class='timeline'>{plot}{script}</div>"
 
@@ -180,7 +173,9 @@ def _shade(name: str, start: int, end: int, span: int) -> str:
 def _tip(label: c.Label, x: int, item) -> list[str]:
     lines = [label(x)]
     if item.count:
-        lines.append(f"score {item.high:.2f}" + (f", one frame in {c.rarity(item.rarity)}" if item.rarity > 1 else ""))
+        lines.append(
+            f"score {item.high:.2f}" + (f", one frame in {words.rarity(item.rarity)}" if item.rarity > 1 else "")
+        )
     elif item.learning:
         lines.append("learning")
     if item.refused:
@@ -188,7 +183,7 @@ def _tip(label: c.Label, x: int, item) -> list[str]:
     return lines
 
 
-def _flags(data: ReportData, label: c.Label, numbered: dict, span: int) -> str:
+def _flags(data: ReportData, label: c.Label, numbered: Numbers, span: int) -> str:
     """Number the events above the curve; where they would touch, the rarer one keeps its number."""
     places: list[float] = []
     out = ""
@@ -198,7 +193,7 @@ def _flags(data: ReportData, label: c.Label, numbered: dict, span: int) -> str:
         if crowded and any(abs(at - other) < 0.4 for other in places):
             continue
         places.append(at)
-        text = "" if crowded else str(numbered[event.key])
+        text = "" if crowded else numbered[event.key]
         kind = "flag dot" if crowded else "flag"
         out += (
             f"<a class='{kind}' href='#event-{numbered[event.key]}' style='left:{at:.2f}%' "

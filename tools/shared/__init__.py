@@ -1,10 +1,11 @@
-"""What every command shares: where the shared data lies, a line of progress, an orderly stop.
+"""What every command shares: where the shared data lies, a line of progress, an orderly stop, one voice.
 
 Owns: nothing that outlives a command.
 In: options, signals. Out: paths, lines on the terminal.
 Imports: the agent, transport.
 """
 
+from stillwatch.tools.shared import words
 from stillwatch.tools.shared.data import add_data_argument, find_data, find_data_or_none
 from stillwatch.tools.shared.json_output import json_text, print_json
 from stillwatch.tools.shared.paths import existing
@@ -20,4 +21,5 @@ __all__ = [
     "json_text",
     "print_json",
     "stop_on_signals",
+    "words",
 ]

@@ -1,0 +1,52 @@
+"""The words of events: the same in every command and on every page."""
+
+import pytest
+
+from stillwatch.tools.shared import words
+from stillwatch.transport.wire import Alert, EventKind
+
+WALL_NS = 1_790_000_047 * 10**9  # 21 September 2026, 14:14:07 UTC
+
+
+def alert(**fields):
+    about = {"id": 3, "alert_kind": "novel", "phase": "new", "frame": 517, "x": 0.9, "y": 0.8, "rarity": 2341.4}
+    head = {"agent": "door", "run": "r", "boot": "b", "epoch": 1, "sequence": 0, "t_ns": 0, "mono_ns": 0}
+    return Alert(**head, wall_ns=WALL_NS, **(about | fields))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.25, "0.2 s"), (42, "42 s"), (61, "1 min 1 s"), (3700, "1 h 1 min"), (200_000, "2 d 7 h")]
+)
+def test_lengths_of_time_are_words(seconds, text):
+    assert words.duration(seconds) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(-1, "0:00"), (51.7, "0:51.7"), (75, "1:15"), (3725, "1:02:05")])
+def test_times_into_a_stream_are_minutes_and_seconds(seconds, text):
+    assert words.clock_time(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "text"),
+    [(0.1, 0.1, "upper left"), (0.5, 0.1, "top"), (1.0, 0.5, "right"), (0.5, 0.5, "centre"), (0.5, 1.0, "bottom")],
+)
+def test_a_place_is_named_by_thirds(x, y, text):
+    assert words.place(x, y) == text
+
+
+def test_an_alert_is_one_line_with_time_number_kind_place_and_rarity():
+    assert words.alert_line(alert(), 51.7) == (
+        "0:51.7  frame 517  14:14:07 UTC  event 3  something new  lower right  one frame in 2 341"
+    )
+
+
+def test_the_end_of_an_event_says_how_long_it_lasted():
+    assert words.alert_line(alert(phase="end", duration_s=8.2, frame=-1, rarity=None)) == (
+        "14:14:07 UTC  event 3  over: something new  for 8.2 s"
+    )
+
+
+def test_every_kind_has_words_and_a_later_one_its_name():
+    assert {words.title_of(kind) for kind in EventKind} == {*words.TITLES.values(), "Other"}
+    assert words.title_of("stampede_now") == "Stampede now"
+    assert words.title_of("novelty") == "Something new"  # as schema 1 says where a sender leaves it out

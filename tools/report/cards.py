@@ -1,0 +1,177 @@
+"""One event as a card: its picture with outlines, what it is, where, when, how rare, how long, what raised it.
+
+Called by tools/report/events.py and tools/report/compare.py. Figures that only a maker of models reads are folded away.
+"""
+
+import base64
+
+import numpy as np
+
+from stillwatch.base import UsageError
+from stillwatch.settings import EventsConfig, recorded_config
+from stillwatch.tools.report import charts as c
+from stillwatch.tools.report.data import Event, ReportData
+from stillwatch.tools.shared import words
+from stillwatch.transport.wire import EventKind
+from stillwatch.transport.wire import messages as m
+
+Numbers = dict[tuple[str, int, int], str]  # what each event is called, by its key
+
+
+def events_config(data: ReportData) -> EventsConfig:
+    """Return the thresholds that the run had; the defaults where its config cannot be read."""
+    try:
+        return recorded_config(data.run.config_text).events
+    except UsageError:
+        return EventsConfig()
+
+
+def numbers_of(data: ReportData) -> Numbers:
+    """Return what each event is called: the agent's own number, behind that of its run where two runs share numbers."""
+    ids = [event.id for event in data.events]
+    if len(set(ids)) == len(ids):
+        return {event.key: str(event.id) for event in data.events}
+    starts = list(dict.fromkeys(event.key[:2] for event in data.events))
+    return {event.key: f"{starts.index(event.key[:2]) + 1}.{event.id}" for event in data.events}
+
+
+def event_card(data: ReportData, event: Event, n: str) -> str:
+    """Return the card of the event that is called `n`."""
+    shown = event.best or event.last
+    about = _about(event)
+    alt = f"Frame {shown.picture_frame}: {about}" if shown.picture_frame >= 0 else about
+    outlined = picture(shown.thumbnail, event.boxes, alt=alt, opens=True)
+    history = event.first.history if event.first.history is not None else event.last.history
+    values = [] if history is None else [float(v) for v in history]
+    spark = (
+        f"<div class='sparkline'>{c.spark(values)}<small>how rare the {len(values)} frames before it was told were"
+        "</small></div>"
+        if len(values) > 1
+        else ""
+    )
+    title = words.title_of(event.first.alert_kind)
+    return (
+        f"<article class='event' id='event-{n}'><div class='picture'>{outlined}</div>"
+        f"<div class='severity' title='severity {event.severity:.2f} of 1'>"
+        f"<i style='width:{100 * event.severity:.0f}%'></i></div>"
+        f"<div class='text'><h4>Event {n}: {c.esc(title[0].lower() + title[1:])}</h4>"
+        f"<p class='when'>{c.esc(_when(data, event))}</p><p>{c.esc(_facts(event))}</p>"
+        f"<p>{c.esc(why(event.first.alert_kind, events_config(data)))}</p>{_resembles(data, event)}{spark}"
+        f"{_details(data, event, shown)}</div></article>"
+    )
+
+
+def why(kind: str, events: EventsConfig) -> str:
+    """Return which rule raises events of a kind."""
+    rare = words.number(events.raise_rarity)
+    rules = {
+        EventKind.NOVEL: f"Raised because {events.min_frames} frames in a row were rarer than one in {rare}.",
+        EventKind.NEW_CATEGORY: "Raised because something that came in an event was learnt and is still there; its "
+        "rarity plays no part.",
+        EventKind.RETURNED: "Raised because something seldom seen, away for a minute or more, is back; its rarity "
+        "plays no part.",
+        EventKind.VANISHED: f"Raised because what was in nearly every frame has been away for "
+        f"{words.duration(events.vanish_s)}.",
+        EventKind.SCENE_CHANGE: "Raised because nearly all of the view changed at once and stayed so: light, or the "
+        "camera.",
+    }
+    return rules.get(EventKind(kind), f"Raised by the agent's rule “{kind.replace('_', ' ')}”.")
+
+
+def _about(event: Event) -> str:
+    shown = event.best or event.last
+    title = words.title_of(event.first.alert_kind).lower()
+    return f"{title}, {words.place(shown.x, shown.y)}" if shown.x is not None and shown.y is not None else title
+
+
+def _facts(event: Event) -> str:
+    shown = event.best or event.last
+    facts = []
+    if shown.x is not None and shown.y is not None:
+        facts.append(words.place(shown.x, shown.y))
+    if event.rarity >= 10:
+        facts.append(f"one frame in {words.rarity(event.rarity)} looks so new here")
+    if not event.ended:
+        facts.append("no end received")
+    elif event.duration_s > 0:
+        facts.append(f"lasted {words.duration(event.duration_s)}")
+    nav = _position(event.first.nav)
+    text = ", ".join(facts + [nav] * bool(nav))
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _when(data: ReportData, event: Event) -> str:
+    """Return when it began: by the stream's time and the frame, and by UTC where the two run alike."""
+    when = [words.clock_time(event.x_ns / 1e9)]
+    if event.first.start_frame >= 0:
+        when.append(f"frame {event.first.start_frame}")
+    if data.is_live:
+        when.insert(0, words.utc(_wall_ns(event)))
+    return " \u00b7 ".join(when)
+
+
+def _wall_ns(event: Event) -> int:
+    return event.first.wall_ns - max(event.first.t_ns - event.first.start_t_ns, 0)
+
+
+def _resembles(data: ReportData, event: Event) -> str:
+    """Say what known thing it is most like, with the picture or the name that there is."""
+    parts = []
+    patches = data.last_model.get("patches")
+    component = (event.best or event.last).component
+    if patches is not None and str(component) in patches.labels:
+        parts.append(f"<p>Most like what you named <b>{c.esc(patches.labels[str(component)])}</b>.</p>")
+    if event.nearest is not None and event.nearest.thumbnail:
+        when = f"frame {event.nearest.exemplar_frame}"
+        parts.append(
+            f"<div class='like'><div class='picture'>{picture(event.nearest.thumbnail, alt=f'The known {when}')}</div>"
+            f"<p>Of what was known, the whole frame is most like {c.esc(when)}.</p></div>"
+        )
+    return "".join(parts)
+
+
+def _details(data: ReportData, event: Event, shown: m.Alert) -> str:
+    rows = [
+        ("Picture and outlines", _picture_time(data, event, shown)),
+        ("Told", f"{words.utc(event.first.wall_ns)}, frame {event.first.frame}"),
+        ("Severity", f"{event.severity:.2f} of 1"),
+        ("Highest score", f"{event.last.peak:.2f} deviations above the usual" if event.last.peak is not None else ""),
+        ("Nearest component", str(shown.component) if shown.component >= 0 else ""),
+        ("Kind", event.first.alert_kind),
+        ("Run", event.key[0]),
+    ]
+    body = "".join(f"<tr><td>{name}</td><td>{c.esc(value)}</td></tr>" for name, value in rows if value)
+    return f"<details><summary>Details</summary><table>{body}</table></details>"
+
+
+def _picture_time(data: ReportData, event: Event, shown: m.Alert) -> str:
+    if shown.picture_frame < 0:
+        return ""
+    after_s = (event.x_ns + shown.picture_t_ns - event.first.start_t_ns) / 1e9
+    return f"of frame {shown.picture_frame}, {words.clock_time(after_s)}: the best so far"
+
+
+def _position(nav: m.Position | None) -> str:
+    if nav is None:
+        return ""
+    parts = []
+    if nav.latitude is not None and nav.longitude is not None:
+        parts.append(f"{nav.latitude:.5f}, {nav.longitude:.5f}")
+    for value, text in ((nav.depth_m, "m deep"), (nav.altitude_m, "m above ground")):
+        if value is not None:
+            parts.append(f"{value:.1f} {text}")
+    return ", ".join(parts)
+
+
+def picture(jpeg: bytes, boxes: np.ndarray | None = None, *, alt: str, opens: bool = False) -> str:
+    """Return a picture with outlines, the first of them the main one; `opens`: a click shows it large."""
+    if jpeg[:2] != b"\xff\xd8":
+        return "<span class='nopicture'>no picture received</span>"
+    outlines = ""
+    for i, (x0, y0, x1, y1) in enumerate([] if boxes is None else np.clip(boxes, 0, 1).tolist()):
+        shape = f"x='{x0:.4f}' y='{y0:.4f}' width='{max(x1 - x0, 0):.4f}' height='{max(y1 - y0, 0):.4f}'"
+        outlines += f"<g{' class=main' if i == 0 else ''}><rect {shape}/><rect {shape}/></g>"
+    layer = f"<svg viewBox='0 0 1 1' preserveAspectRatio='none' aria-hidden='true'>{outlines}</svg>" if outlines else ""
+    source = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+    image = f"<img loading='lazy' alt='{c.esc(alt)}' src='{source}'>{layer}"
+    return f"<button class='opens' title='Show it large'>{image}</button>" if opens else image

@@ -1,0 +1,95 @@
+"""The words in which every command and page speaks of events: what happened, where, when, how rare, how long.
+
+Used by run, ground, report, compare and the commands that export. It must not read files or know pages.
+"""
+
+import datetime
+import math
+
+from stillwatch.transport.wire import Alert, EventKind
+
+MOST_RARE = 1e6  # one frame in so many: beyond it, it is no longer a measurement
+_THIN_SPACE = "\u202f"
+TITLES = {
+    EventKind.NOVEL: "Something new",
+    EventKind.NEW_CATEGORY: "A new kind of thing stays",
+    EventKind.RETURNED: "Something rare is back",
+    EventKind.VANISHED: "Something usual is gone",
+    EventKind.SCENE_CHANGE: "The whole view changed",
+}
+
+
+def title_of(kind: str) -> str:
+    """Return what an event is, for people; the kind itself where it is a later version's."""
+    found = EventKind(kind)
+    return TITLES.get(found) or kind.replace("_", " ").capitalize()
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in words of at most two units."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, hours = int(seconds // 60), int(seconds // 3600)
+    if hours < 1:
+        return f"{minutes} min {int(seconds % 60)} s"
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def number(value: float) -> str:
+    """Return a count with thin spaces between thousands."""
+    return f"{value:,.0f}".replace(",", _THIN_SPACE)
+
+
+def rarity(value: float) -> str:
+    """Return N of "one frame in N"."""
+    return "over a million" if value >= MOST_RARE else number(value)
+
+
+def clock_time(seconds: float) -> str:
+    """Return a time into a stream: minutes and seconds, hours before them where there are some, tenths below one."""
+    seconds = max(seconds, 0.0)
+    if seconds >= 3600:
+        return f"{int(seconds // 3600)}:{int(seconds // 60) % 60:02d}:{int(seconds) % 60:02d}"
+    tenth = f".{int(seconds * 10) % 10}" if seconds % 1 > 0.05 and seconds < 60 else ""
+    return f"{int(seconds // 60)}:{int(seconds) % 60:02d}{tenth}"
+
+
+def utc(wall_ns: int) -> str:
+    """Return a time of day in UTC."""
+    return datetime.datetime.fromtimestamp(wall_ns / 1e9, tz=datetime.UTC).strftime("%H:%M:%S UTC")
+
+
+def place(x: float, y: float) -> str:
+    """Return where in the picture (x, y) is, shares of width and height, by thirds."""
+    across = ("left", "", "right")[min(int(3 * x), 2)]
+    down = ("upper", "", "lower")[min(int(3 * y), 2)]
+    if across and down:
+        return f"{down} {across}"
+    return across or {"upper": "top", "lower": "bottom"}.get(down, "centre")
+
+
+def alert_line(alert: Alert, stream_s: float | None = None) -> str:
+    """Return one line for a person: when, which event, what, where, how rare, how long.
+
+    `stream_s` is the time into the stream at which it was told, where that is known.
+    """
+    when = [clock_time(stream_s)] if stream_s is not None else []
+    when += [f"frame {alert.frame}"] if alert.frame >= 0 else []
+    parts = ["  ".join([*when, utc(alert.wall_ns)]), f"event {alert.id}"]
+    parts.append(f"{_verb(alert)}{title_of(alert.alert_kind).lower()}")
+    if alert.x is not None and alert.y is not None and alert.phase != "end":
+        parts.append(place(alert.x, alert.y))
+    if alert.rarity is not None and math.isfinite(alert.rarity) and alert.rarity > 1:
+        parts.append(f"one frame in {rarity(alert.rarity).replace(_THIN_SPACE, ' ')}")
+    if alert.phase != "new":
+        parts.append(f"for {duration(alert.duration_s)}")
+    nav = alert.nav
+    if nav is not None and nav.latitude is not None and nav.longitude is not None:
+        parts.append(f"{nav.latitude:.5f} {nav.longitude:.5f}")
+    if nav is not None and nav.depth_m is not None:
+        parts.append(f"{nav.depth_m:.1f} m deep")
+    return "  ".join(parts)
+
+
+def _verb(alert: Alert) -> str:
+    return {"new": "", "update": "still: ", "end": "over: "}.get(alert.phase, f"{alert.phase}: ")
