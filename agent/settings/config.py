@@ -137,9 +137,9 @@ class NoveltyConfig(_Section, frozen=True):
     """How patch scores become one calibrated score a frame."""
 
     camera: Literal["auto", "fixed", "moving"] = "auto"  # auto: found from the first frames, then kept
-    top_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.1  # of a frame's patches, the most deviating, make its score
+    top_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.1  # moving cameras: patches that make the score
     least_patches: Annotated[int, Meta(ge=1, le=10_000)] = 2  # smallest region that counts as novel
-    smoothing_s: NonNegative = 0.0  # half-life of the frame's statistics; 0: each frame for itself
+    smoothing_s: NonNegative = 0.0  # moving cameras: half-life of the score; 0: none
     halflife_s: Annotated[float, Meta(gt=0.0, le=1e8)] = 3600.0  # of everything that is usual here
 
 
