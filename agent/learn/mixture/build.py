@@ -4,7 +4,7 @@ Called by agent/learn/mixture/mixture.py once an epoch. It must not change the i
 bound rises.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -43,7 +43,6 @@ class BuildReport:
     merges_kept: int = 0
     trials: int = 0
     trials_kept: int = 0
-    trace: list[float] = field(default_factory=list)  # the bound after each expectation, nats
 
 
 class ModelBuilder:
@@ -139,7 +138,6 @@ class ModelBuilder:
 
     def _note(self, free_energy: float) -> float:
         self.report.free_energy = free_energy
-        self.report.trace.append(free_energy)
         return free_energy
 
     def update_lists(self, items: Items) -> None:
@@ -167,12 +165,6 @@ class ModelBuilder:
             family.fit(k)
         self.update_sticks()
         self.report.iterations += 1
-
-    def free_energy_after_maximise(self, items: Items) -> float:
-        """Return the bound with q(Phi) and q(V) at their optimum for the present q(Z): evidence plus entropy."""
-        evidence = self.family.fits[: self.n_components, EVIDENCE].sum()
-        sticks = mixture_common.sticks_evidence(-np.sort(-self.counts()), self.alpha)
-        return float(evidence + sticks + mixture_common.total_entropy(self.shares, items.counts, items.n_items))
 
     def settle(self, items: Items, n_updates: int) -> None:
         """Alternate both updates over the kept components until the bound gains less than the tolerance."""

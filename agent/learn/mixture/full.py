@@ -26,8 +26,6 @@ class FullFamily(Places):
         self._packed = np.zeros(self.n_packed)
         self._log_det = np.zeros(1)
         self._diagonal = np.cumsum(np.arange(1, n_dims + 1)) - 1
-        self.repaired = 0  # covariances that rounding made indefinite, mended by jitter
-        self.reduced = 0  # those that jitter could not mend: reduced to their diagonal
 
     @staticmethod
     def clump_cost(n_dims: int) -> int:
@@ -82,11 +80,9 @@ class FullFamily(Places):
     def _factor_scale(self, moments: Moments, place: int) -> float:
         count = moments.count[place]
         pull = self.prior[0] * count / (self.prior[0] + count)
-        status = mixture_full.factor_scale(
+        mixture_full.factor_scale(
             moments.scatter[place], pull, moments.mean[place], self.prior[2], self._factor, self._log_det
         )
-        self.repaired += status == 1
-        self.reduced += status == 2
         return float(self._log_det[0])
 
     def rescale(self, items: Items, n_components: int, ratio: np.ndarray) -> None:
