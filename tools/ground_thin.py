@@ -47,6 +47,7 @@ from stillwatch.transport.wire import MODELS, DecodeError, LinkError, SecurityEr
 _MODELS_EVERY_S = 10.0
 _WAIT_S = 0.2
 _COMPONENTS = 256
+_LARGEST = 3  # components of a model that are told: those that its first 64 bytes name
 _PASSED_PACKETS = 4  # in a row: repeats of what was under way when a vehicle restarted are fewer and come between
 
 
@@ -78,7 +79,7 @@ def main(args: argparse.Namespace) -> int:
             port.send(station.step(port.receive()))
     finally:
         port.close()
-        station.close()
+        station.close({"datagrams_ignored": port.ignored, "datagrams_refused": port.send_errors})
     return 0
 
 
@@ -109,10 +110,13 @@ class ThinStation:
             self._save_models()
         return self.receiver.poll(now_ns)
 
-    def close(self) -> None:
-        """Save the models and close the log."""
+    def close(self, datagrams: dict[str, int] | None = None) -> None:
+        """Save the models, close the log, and tell what was counted, `datagrams` of the port included."""
         self._save_models()
         self._log.close()
+        counts = {name: count for name, count in (self.receiver.counts() | (datagrams or {})).items() if count}
+        told = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+        self._tell("counts", f"counts: {told or 'nothing was heard'}", counts)
 
     def _take(self, item: Arrival) -> None:
         match item:
@@ -175,7 +179,13 @@ class ThinStation:
     def _save_models(self) -> None:
         self._saved_ns = self._clock.monotonic_ns()
         for channel in self._changed:
-            summary = self.mirrors[channel].summary()
+            mirror = self.mirrors[channel]
+            if largest := mirror.ranking[:_LARGEST]:
+                named = ", ".join(f"{component} ({count:.0f})" for component, count in largest)
+                line = f"model {MODELS[channel]}: the largest of {mirror.n_components} are {named}"
+                told = {"model": MODELS[channel], "n_components": mirror.n_components, "largest": largest}
+                self._tell("model", line, told)
+            summary = mirror.summary()
             if summary is not None:
                 fields = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
                 known = {name: value for name, value in fields.items() if value is not None}

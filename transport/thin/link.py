@@ -377,6 +377,13 @@ class ThinReceiver:
                     arrivals.append(HeartbeatArrived(self._codec.agent, record))
         return [arrival for arrival in arrivals if arrival is not None]
 
+    def counts(self) -> dict[str, int]:
+        """Return the counters, and what streams of fragments and the log of alerts met with."""
+        streams, log = self._streams, self._log
+        met = {"streams_restarted": streams.restarted, "streams_broken": streams.broken}
+        met |= {"streams_evicted": streams.evicted, "alerts_renumbered": log.renumbered}
+        return dict(self.counters) | met
+
     def poll(self, now_ns: int) -> list[bytes]:
         """Return the acknowledgements to hand to the modem now."""
         return self.scheduler.next_slot(now_ns)

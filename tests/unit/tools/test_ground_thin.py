@@ -77,6 +77,13 @@ def test_an_alert_its_thumbnail_and_the_model_end_in_the_folder(tmp_path):
     assert cv2.imread(str(thumbnail)).shape == (72, 96, 3)
     with np.load(tmp_path / "ground" / "model-patches.npz") as model:
         assert model["means"].shape == (12, 6)
+    models = [line for line in lines if line["what"] == "model"]
+    counts = make_model(2).counts
+    assert (models[-1]["model"], models[-1]["n_components"]) == ("patches", 12)
+    assert [component for component, _ in models[-1]["largest"]] == np.argsort(-counts, kind="stable")[:3].tolist()
+    assert lines[-1]["what"] == "counts"
+    assert lines[-1]["alert"] == 1
+    assert lines[-1].get("rejected", 0) == 0
     assert process.returncode == 0
 
 
