@@ -60,27 +60,28 @@ def stones(rng, ground, count: int, smallest: float, largest: float, palette, fl
     """Lay `count` shaded stones (pixels of radius, small ones last) on a float32 BGR ground, wrapping vertically."""
     height, width = ground.shape[:2]
     radii = np.sort(smallest * (largest / smallest) ** (rng.random(count) ** 2.2))[::-1]
-    for radius in radii:
+    for radius in radii.tolist():
         x, y = rng.uniform(-radius, width + radius), rng.uniform(0, height)
         tone = np.asarray(palette[rng.integers(len(palette))], np.float32) * rng.uniform(0.75, 1.2)
         shape = (radius, radius * rng.uniform(flat - 0.2, 1.0), rng.uniform(0, 180))
+        shades = (tone * _SHADES).tolist()
         for wrapped in (y - height, y, y + height):
             if -2 * radius <= wrapped < height + 2 * radius:
-                _stone(ground, x, wrapped, shape, tone)
+                _stone(ground, x, wrapped, shape, shades)
 
 
-def _stone(image, x, y, shape, tone):
-    """Draw one stone lit from the upper left: shadow, body, lit side, highlight."""
+# How a stone is lit from the upper left: where each of its layers lies, how large it is, how bright.
+_LAYERS = ((0.22, 0.25, 1.05), (0.0, 0.0, 1.0), (-0.1, -0.12, 0.82), (-0.22, -0.25, 0.5))  # shadow to highlight
+_SHADES = np.array([[0.35], [0.72], [1.0], [1.18]], np.float32)
+
+
+def _stone(image, x, y, shape, shades):
+    """Draw one stone: shadow, body, lit side, highlight, each in its shade of BGR."""
     major, minor, angle = shape
-    for dx, dy, scale, factor in (
-        (0.22, 0.25, 1.05, 0.35),
-        (0.0, 0.0, 1.0, 0.72),
-        (-0.1, -0.12, 0.82, 1.0),
-        (-0.22, -0.25, 0.5, 1.18),
-    ):
+    for (dx, dy, scale), shade in zip(_LAYERS, shades, strict=True):
         centre = (round((x + dx * major) * 8), round((y + dy * major) * 8))
         axes = (max(4, round(major * scale * 8)), max(4, round(minor * scale * 8)))
-        cv2.ellipse(image, centre, axes, angle, 0, 360, (tone * factor).tolist(), -1, cv2.LINE_AA, 3)
+        cv2.ellipse(image, centre, axes, angle, 0, 360, shade, -1, cv2.LINE_AA, 3)
 
 
 def gravel(rng, height: int, width: int, unit: float):
@@ -105,15 +106,16 @@ def shell_hash(rng, height: int, width: int, unit: float):
     """Return shell hash: bright broken shells lying thick on sand, (height, width, 3) float32 BGR."""
     ground = sand(rng, height, width, unit) * 0.72
     count = round(height * width / 60 / unit**2)
+    pale = np.array((178, 198, 206), np.float32)
     for _ in range(count):
         x, y, angle = rng.uniform(0, width), rng.uniform(0, height), rng.uniform(0, 360)
         radius, tone = rng.uniform(1.5, 6.0) * unit, rng.uniform(0.6, 1.15)
         start, sweep = rng.uniform(0, 360), rng.uniform(90, 300)
+        shade = (pale * tone).tolist()
         for wrapped in (y - height, y, y + height):
             if -10 * unit <= wrapped < height + 10 * unit:
                 centre = (round(x * 8), round(wrapped * 8))
                 axes = (round(radius * 8), round(radius * 8 * rng.uniform(0.45, 0.8)))
-                shade = (np.asarray((178, 198, 206), np.float32) * tone).tolist()
                 cv2.ellipse(ground, centre, axes, angle, start, start + sweep, shade, -1, cv2.LINE_AA, 3)
     return ground
 
