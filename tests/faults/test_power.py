@@ -30,8 +30,8 @@ from stillwatch.transport.disk.run_folder import open_run
 
 pytestmark = pytest.mark.slow
 
-KILLS_OF_RECORDER = 5  # hundreds in tests/soak
-KILLS_OF_AGENT = 2
+KILLS_OF_RECORDER = 3  # hundreds in tests/soak
+KILLS_OF_AGENT = 1
 
 
 @pytest.fixture(scope="module")
@@ -83,11 +83,11 @@ def _run_with_bad_disk(video, good, bad, break_it, mend_it):
             return 0
 
     try:
-        wait_for(lambda: process.poll() is not None or frames() > 5)
+        wait_for(lambda: process.poll() is not None or frames() > 5, every_s=0.2)
         break_it()
         start_count = frames()
         time.sleep(2.5)
-        wait_for(lambda: frames() > start_count + 20)
+        wait_for(lambda: frames() > start_count + 20, every_s=0.2)
         during = frames() - start_count
         mend_it()
         before = log_bytes(bad)

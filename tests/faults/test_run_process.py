@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from stillwatch.tools.cli import main
 from stillwatch.transport.disk.run_folder import open_run
 
 pytestmark = pytest.mark.slow
@@ -43,22 +44,17 @@ def started():
         process.communicate()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["run", "--source", "/no/such/clip.mp4"], 2, "/no/such/clip.mp4"),
-        (["run", "--source", "synthetic:moon"], 78, "moon"),
-        (["run", "/no/such/config.toml"], 2, "/no/such/config.toml"),
-        (["run", "--set", "source.width=7"], 78, "source.width: 7 is not a whole number in [32, 4096]"),
-        (["run", "--set", "publish.endpoint=tcp://0.0.0.0:0"], 78, "publish.endpoint"),
-        (["run", "--set", "limits.memory_bytes=1000000"], 78, "limits.memory_bytes"),
-        (["ground", "nonsense"], 4, "nonsense"),
-        (["report", "/no/such/folder"], 2, "/no/such/folder"),
-        (["ground"], 2, "ENDPOINT"),
-        (["fly"], 2, "invalid choice"),
-    ],
-)
-def test_a_wrong_call_ends_with_its_code_and_no_traceback(tmp_path, arguments, code, words):
+# One of each way to end runs as a process; the others call the same entry point, which alone makes codes and lines.
+OF_A_PROCESS = [
+    (["run", "--source", "/no/such/clip.mp4"], 2, "/no/such/clip.mp4"),
+    (["run", "--set", "limits.memory_bytes=1000000"], 78, "limits.memory_bytes"),
+    (["ground", "nonsense"], 4, "nonsense"),
+    (["fly"], 2, "invalid choice"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), OF_A_PROCESS)
+def test_a_process_called_wrongly_ends_with_its_code_and_no_traceback(tmp_path, arguments, code, words):
     if arguments[0] == "run":
         arguments = [*arguments, "--out", tmp_path / "out"]
     done = finished(*arguments)
@@ -67,8 +63,33 @@ def test_a_wrong_call_ends_with_its_code_and_no_traceback(tmp_path, arguments, c
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        *OF_A_PROCESS,
+        (["run", "--source", "synthetic:moon"], 78, "moon"),
+        (["run", "/no/such/config.toml"], 2, "/no/such/config.toml"),
+        (["run", "--set", "source.width=7"], 78, "source.width: 7 is not a whole number in [32, 4096]"),
+        (["run", "--set", "publish.endpoint=tcp://0.0.0.0:0"], 78, "publish.endpoint"),
+        (["report", "/no/such/folder"], 2, "/no/such/folder"),
+        (["ground"], 2, "ENDPOINT"),
+    ],
+)
+def test_a_wrong_call_ends_with_its_code_and_no_traceback(tmp_path, capsys, arguments, code, words):
+    if arguments[0] == "run":
+        arguments = [*arguments, "--out", tmp_path / "out"]
+    try:
+        ended = main([str(argument) for argument in arguments])
+    except SystemExit as usage:  # argparse's own
+        ended = usage.code
+    said = capsys.readouterr().err
+    assert ended == code, said
+    assert words in said
+    assert "Traceback" not in said
+
+
 def test_what_the_ground_hears_is_what_the_run_folder_holds(tmp_path, started):
-    n_frames = 1500  # longer than the pause after which a station that waited for the agent tries again
+    n_frames = 500  # longer than the pause after which a station that waited for the agent tries again
     endpoint = f"ipc://{tmp_path}/live"
     ground = started("ground", endpoint, "--out", tmp_path / "ground", "--until-end")
     assert "listening" in ground.stderr.readline()

@@ -98,7 +98,7 @@ def test_every_way_of_keeping_frames_replays_equal(small, tmp_path, mode):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("speed", ["max", "10", "1000"])
+@pytest.mark.parametrize("speed", ["max", "10", pytest.param("1000", marks=pytest.mark.soak)])
 def test_the_speed_of_a_replay_changes_nothing(recorded, capsys, speed):
     path, run = recorded
     assert main(["replay", str(path), "--speed", speed, "--json"]) == 0
@@ -111,7 +111,7 @@ def test_the_speed_of_a_replay_changes_nothing(recorded, capsys, speed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", ["2", "4"])
+@pytest.mark.parametrize("threads", ["4", pytest.param("2", marks=pytest.mark.soak)])
 def test_the_number_of_threads_that_libraries_may_use_changes_nothing(recorded, threads):
     path, run = recorded
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

@@ -51,14 +51,14 @@ def frame_records(folder) -> list[r.FrameRecord]:
     return [body for _, body in read_recording(folder) if isinstance(body, r.FrameRecord)]
 
 
-def wait_for(condition, seconds=90.0):
+def wait_for(condition, seconds=90.0, every_s=0.02):
     """Wait until `condition()` is true, and return its value."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         value = condition()
         if value:
             return value
-        time.sleep(0.02)
+        time.sleep(every_s)
     raise AssertionError(f"did not happen within {seconds} s")
 
 

@@ -46,7 +46,7 @@ def test_blocks_equal_opencv_4_on_a_real_image():
             assert np.abs(out - golden[name]).max() <= 1e-3
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 300), (300, 1), (7, 9), (16, 16), (17, 31)])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 120), (120, 1), (7, 9), (16, 16), (17, 31)])
 @pytest.mark.parametrize("value", [0, 255])
 def test_any_shape_and_a_constant_image_give_zeros(shape, value):
     image = np.full(shape, value, np.uint8)
