@@ -16,22 +16,29 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 ##@ Use
-setup: $(STAMP) ## create .venv, install everything, compile the kernels
+setup: kernels ## create .venv, install everything, compile the kernels
+
+kernels: $(STAMP)
 	@$(BIN)/stillwatch warm-up
+
+kernels-bounds: $(STAMP)
+	@NUMBA_BOUNDSCHECK=1 $(BIN)/stillwatch warm-up
 
 demo: setup ## run the agent in a synthetic world with a ground station beside it
 	@$(BIN)/stillwatch demo
 
 ##@ Prove
-test: setup check typecheck ## all tests but soak and perf, kernels also without JIT and with bounds checks
-	$(MAKE) --no-print-directory test-nojit test-bounds
+# What takes one core goes two by two: types, both compilations, kernels as plain Python. Compiled once, each is cached.
+test: $(STAMP) check ## all tests but soak and perf, kernels also without JIT and with bounds checks
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target kernels kernels-bounds typecheck test-nojit
+	$(MAKE) --no-print-directory test-bounds
 	$(BIN)/pytest -q $(SHARED_OUT)
 
 # --cov takes the folder: by its import name, coverage would load numpy before pytest does, and again after.
-test-nojit: setup ## kernels as plain Python, every line of kernels/ covered
+test-nojit: $(STAMP) ## kernels as plain Python, every line of kernels/ covered
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/unit/kernels --cov=kernels --cov-report=term-missing:skip-covered --cov-fail-under=100 --no-cov-on-fail $(SHARED_OUT)
 
-test-bounds: setup ## kernels compiled with bounds checks
+test-bounds: kernels-bounds ## kernels compiled with bounds checks
 	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/unit/kernels $(SHARED_OUT)
 
 test-opencv4: setup ## HOG against OpenCV 4's own, live, in a second venv (OpenCV 5 has none)
@@ -83,4 +90,4 @@ clean: ## what builds leave behind
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup demo test test-nojit test-bounds test-opencv4 soak perf check format typecheck bench pages build clean help
+.PHONY: setup kernels kernels-bounds demo test test-nojit test-bounds test-opencv4 soak perf check format typecheck bench pages build clean help
