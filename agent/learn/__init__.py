@@ -1,8 +1,8 @@
-"""The learners, usable without a camera: the memory-bounded mixture, exemplars, active sets, mixtures of groups.
+"""The learners, usable without a camera: the memory-bounded mixture, topics, exemplars, active sets, mixtures of groups.
 
 They keep scikit-learn's conventions (settings, `fit`, `partial_fit`, `clone`, pickles, pipelines) and do not need it.
-Owns: what is learnt, in fixed memory, and its saved form; mixture/ makes the clumps; groups/ learns from many dives
-at once, ashore, with all rows in memory.
+Owns: what is learnt, in fixed memory, and its saved form; mixture/ makes the clumps, topics/ adds documents; groups/
+learns from many dives at once, ashore, with all rows in memory.
 In: rows. Out: models, exemplars, states.
 Imports: base, kernels.
 """
@@ -16,6 +16,7 @@ from stillwatch.learn.groups.simultaneous import SimultaneousMixture
 from stillwatch.learn.mixture.mixture import MemoryBoundedMixture
 from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture
 from stillwatch.learn.mixture.priors import Normaliser, prior_parameters
+from stillwatch.learn.topics.topics import MemoryBoundedTopics
 
 __all__ = [
     "ComponentExemplar",
@@ -26,6 +27,7 @@ __all__ = [
     "GroupedMixture",
     "Learner",
     "MemoryBoundedMixture",
+    "MemoryBoundedTopics",
     "Normaliser",
     "SimultaneousMixture",
     "StreamGreedy",

@@ -4,8 +4,6 @@ Called by agent/learn/mixture/mixture.py once an epoch. It must not change the i
 bound rises.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from stillwatch.kernels import mixture_common
@@ -13,6 +11,7 @@ from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.identity import Identities
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.places import BLOCK, CONSTANT, EVIDENCE, EXPECTED, Moments, SplitTask
+from stillwatch.learn.mixture.report import BuildReport
 
 KEPT = 6  # responsibilities kept an item
 SPLIT_UPDATES = 20  # restricted updates of a split on trial
@@ -28,21 +27,6 @@ TRIAL_EPOCHS = 8  # trials, and splits of components that have not changed, are 
 # component an epoch, in turn, whatever lies further out than the second number and stands for most points.
 FAR, OUT = 6.0, 2.0
 TRIAL_UPDATES = 5  # updates of all components that a trial has before it is judged
-
-
-@dataclass
-class BuildReport:
-    """What one epoch's model building did."""
-
-    free_energy: float = 0.0
-    iterations: int = 0
-    dense_passes: int = 0
-    splits_tried: int = 0
-    splits_kept: int = 0
-    merges_tried: int = 0
-    merges_kept: int = 0
-    trials: int = 0
-    trials_kept: int = 0
 
 
 class ModelBuilder:
@@ -105,17 +89,33 @@ class ModelBuilder:
 
     def _complexity(self) -> float:
         """Return the KL terms (2.13), as evidence less expected log likelihood of the last maximisation."""
-        n = self.n_components
-        fits, counts = self.family.fits[:n], self.counts()
-        evidence = fits[:, EVIDENCE].sum() + mixture_common.sticks_evidence(-np.sort(-counts), self.alpha)
-        return float(fits[:, EXPECTED].sum() + counts @ self.log_weight[:n] - evidence)
+        fits = self.family.fits[: self.n_components]
+        evidence = fits[:, EVIDENCE].sum() + self._weights_evidence()
+        return float(fits[:, EXPECTED].sum() + self._weights_expected() - evidence)
+
+    # What the weights are is a subclass's affair: a topic model has some for each document.
+
+    def _weights_evidence(self) -> float:
+        """Return the log evidence of the counts under the prior of the weights."""
+        return self._sticks_with(self.counts())
+
+    def _weights_expected(self) -> float:
+        """Return the expected log likelihood of the counts under q(pi)."""
+        return float(self.counts() @ self.log_weight[: self.n_components])
+
+    def _log_joints(self, items: Items, first: int, n_rows: int) -> None:
+        """Write S_sk (2.9) of all components for a block of items."""
+        self.family.log_joint_block(items, first, n_rows, self.n_components, self.log_weight, self._block)
+
+    def _add_weights(self, items: Items, rows: np.ndarray, k: int, logits: np.ndarray) -> None:
+        """Add what depends on the item to the log joints of a list; a mixture's weights do not."""
 
     def expect_dense(self, items: Items) -> float:
         """Update q(Z) over all components, keep the largest few, and return the bound (2.11)."""
         likelihood = 0.0
         for first in range(0, items.n_items, BLOCK):
             n_rows = min(BLOCK, items.n_items - first)
-            self.family.log_joint_block(items, first, n_rows, self.n_components, self.log_weight, self._block)
+            self._log_joints(items, first, n_rows)
             likelihood += mixture_common.respond_dense(
                 self._block, n_rows, self.n_components, items.counts, first, self.candidates, self.shares
             )
@@ -132,6 +132,7 @@ class ModelBuilder:
             mixture_common.strangest(
                 rows, places, logits, items.counts, constant, self._fresh, self._limits, self._seeds[k]
             )
+            self._add_weights(items, rows, k, logits)
             mixture_common.scatter_logits(rows, places, logits, self.shares)
         likelihood = mixture_common.respond_sparse(self.candidates, items.counts, items.n_items, self.shares)
         return self._note(likelihood - self._complexity())
@@ -325,17 +326,25 @@ class ModelBuilder:
             pairs.update((min(a, int(b)), max(a, int(b))) for b in np.argsort(near, kind="stable")[:NEIGHBOURS])
         return sorted(pairs)
 
+    def _weights_gain(self, a: int, b: int) -> float:
+        """Return what the evidence of the weights gains where two components are one."""
+        counts = self.counts()
+        joined = np.append(np.delete(counts, [a, b]), counts[a] + counts[b])
+        return self._sticks_with(joined) - self._sticks_with(counts)
+
+    def _join(self, a: int, b: int, into: int) -> None:
+        """Make the statistics of two components those of one of them."""
+        self.family.combine(self.family.moments, a, b, self.family.moments, into)
+        self.family.fit(into)
+
     def _merge_gain(self, items: Items, a: int, b: int) -> float:
         family = self.family
         family.combine(family.moments, a, b, family.moments, family.merged)
         evidence = family.evidence(family.moments, family.merged) - family.fits[a, EVIDENCE] - family.fits[b, EVIDENCE]
         rows, places = self._list(a)
-        counts = self.counts()
-        joined = np.append(np.delete(counts, [a, b]), counts[a] + counts[b])
-        sticks = self._sticks_with(joined) - self._sticks_with(counts)
         return (
             evidence
-            + sticks
+            + self._weights_gain(a, b)
             + mixture_common.merge_entropy(rows, places, b, self.candidates, self.shares, items.counts)
         )
 
@@ -356,8 +365,7 @@ class ModelBuilder:
                 continue
             touched.update((a, b))
             large, small = (a, b) if self.counts()[a] >= self.counts()[b] else (b, a)
-            self.family.combine(self.family.moments, a, b, self.family.moments, large)
-            self.family.fit(large)
+            self._join(a, b, large)
             self.tried[large] = 0.0
             self.loss[large] = np.inf
             self.identities.died(small, large)
@@ -414,7 +422,7 @@ class ModelBuilder:
         found = np.zeros(items.n_items, np.int64)
         for first in range(0, items.n_items, BLOCK):
             n_rows = min(BLOCK, items.n_items - first)
-            self.family.log_joint_block(items, first, n_rows, self.n_components, self.log_weight, self._block)
+            self._log_joints(items, first, n_rows)
             found[first : first + n_rows] = self._block[:n_rows, : self.n_components].argmax(axis=1)
         return found
 

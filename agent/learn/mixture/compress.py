@@ -38,12 +38,20 @@ class Compressor:
     budget : int
         Values that clumps and singlets may take: MC <= (memory - E) d.
     form : {"geometry", "paper"}
+    cost : int or None
+        Values of one clump, where that is more than the family's.
     """
 
-    def __init__(self, builder: ModelBuilder, budget: int, form: Literal["geometry", "paper"] = "geometry"):
+    def __init__(
+        self,
+        builder: ModelBuilder,
+        budget: int,
+        form: Literal["geometry", "paper"] = "geometry",
+        cost: int | None = None,
+    ):
         self.family, self.form, self.budget = builder.family, form, budget
         n_items, self.n_dims = len(builder.candidates), self.family.n_dims
-        self.clump_cost = self.family.clump_cost(self.n_dims)
+        self.clump_cost = self.family.clump_cost(self.n_dims) if cost is None else cost
         self.top_down = TopDown(self.family, n_items, budget, builder.alpha, builder.spare)
         centres, self.block, self.nearest = builder.scratch()
         # Groups can outnumber clumps: those of few points cost less.
@@ -187,9 +195,17 @@ class Compressor:
         else:
             for row, group in enumerate(groups):
                 self.top_down.write_clump(items, order[self.bounds[group] : self.bounds[group + 1]], row)
+        self._carry(items, order, groups, single)
         kept.n_clumps = kept.n_items = len(groups)
         items.take(kept)
         items.append(points, counts)
+
+    def _carry(self, items: Items, order: np.ndarray, groups: np.ndarray, single: np.ndarray) -> None:
+        """Keep what else a subclass's items know, before they are replaced: `groups` of k-means become clumps.
+
+        order : ndarray of shape (n_items,), int64: items by group, as `self.bounds` delimits them
+        single : ndarray of shape (n_items,), bool: which stay points
+        """
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""

@@ -12,12 +12,13 @@ import numpy as np
 from stillwatch.base import Commit, NotFittedError, State
 from stillwatch.learn.base import Estimator, not_fitted
 from stillwatch.learn.mixture import views
-from stillwatch.learn.mixture.build import BuildReport, ModelBuilder
+from stillwatch.learn.mixture.build import ModelBuilder
 from stillwatch.learn.mixture.compress import Compressor
 from stillwatch.learn.mixture.families import clump_cost, make_family
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, unpack_lower
+from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture
 from stillwatch.learn.mixture.priors import Normaliser, prior_parameters
+from stillwatch.learn.mixture.report import BuildReport
 from stillwatch.learn.mixture.saved import VERSION, Room, Totals, arrays_of, check_state, take_arrays, width_of
 from stillwatch.learn.mixture.top_down import CompressReport
 
@@ -305,10 +306,7 @@ class MemoryBoundedMixture(Estimator):
     @property
     def covariances_(self) -> np.ndarray:
         """(K, D) variances or (K, D, D) covariances of the components' own data, float64, in its units squared."""
-        summary = self.summary()
-        if self.covariance == "diagonal":
-            return summary["variance"]
-        return unpack_lower(summary["covariance"], self.n_features_in_)
+        return views.covariances_of(self.summary(), self.n_features_in_)
 
     def predictive(self) -> StudentMixture | None:
         """Return the immutable predictive of the last finished epoch, or None before the first."""

@@ -3,17 +3,18 @@
 And how its clumps leave it and come back. Called by agent/learn/mixture/mixture.py. It must not learn.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from stillwatch.base import SnapshotError
-from stillwatch.learn.mixture.build import BuildReport, ModelBuilder
+from stillwatch.learn.mixture.build import ModelBuilder
 from stillwatch.learn.mixture.compress import COMPRESSIONS
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pack_lower
+from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pack_lower, unpack_lower
 from stillwatch.learn.mixture.priors import Normaliser
+from stillwatch.learn.mixture.report import BuildReport
 from stillwatch.learn.mixture.top_down import CompressReport
 
 # Squares of larger values overflow, of smaller ones vanish.
@@ -30,10 +31,15 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     for name, known in CHOICES.items():
         if settings[name] not in known:
             raise ValueError(f"{name}: {settings[name]!r} is none of {', '.join(known)}")
-    for name in ("epoch_size", "horizon", "max_components", "max_iterations", "halflife"):
+    check_numbers(settings, least_one=("horizon",), positive=("concentration",))
+
+
+def check_numbers(settings: Mapping[str, Any], *, least_one: Sequence[str], positive: Sequence[str]) -> None:
+    """Raise ValueError for a number that cannot work: those of all mixtures, and the ones named."""
+    for name in ("epoch_size", "max_components", "max_iterations", "halflife", *least_one):
         if settings[name] is not None and settings[name] < 1:
             raise ValueError(f"{name}: {settings[name]} is below 1")
-    for name in ("concentration", "prior_strength", "prior_scale"):
+    for name in ("prior_strength", "prior_scale", *positive):
         if not (settings[name] > 0.0 and np.isfinite(settings[name])):
             raise ValueError(f"{name}: {settings[name]} is not a finite number above 0")
 
@@ -115,6 +121,11 @@ def summary_of(builder: ModelBuilder, normaliser: Normaliser) -> dict[str, np.nd
         "scale": normaliser.scale.copy(),
         "concentration": np.array(builder.alpha),
     }
+
+
+def covariances_of(summary: Mapping[str, np.ndarray], n_dims: int) -> np.ndarray:
+    """Return (K, D) variances or (K, D, D) covariances out of a summary."""
+    return summary["variance"] if "variance" in summary else unpack_lower(summary["covariance"], n_dims)
 
 
 def clumps_of(items: Items, builder: ModelBuilder, normaliser: Normaliser) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stillwatch import learn
-from stillwatch.learn import GaussianProcessActiveSet, MemoryBoundedMixture, StreamGreedy
+from stillwatch.learn import GaussianProcessActiveSet, MemoryBoundedMixture, MemoryBoundedTopics, StreamGreedy
 from stillwatch.learn.base import Estimator
 
 N_DIMS = 4
@@ -53,6 +53,18 @@ def _mixture(covariance: str, **given) -> Case:
     return Case(f"MemoryBoundedMixture-{covariance}" + "".join(f"-{name}" for name in given), make, answers)
 
 
+def _topics(covariance: str) -> Case:
+    def make():
+        return MemoryBoundedTopics(
+            covariance=covariance, memory=240, document_groups=6, max_components=8, halflife=5000
+        ).allocate(N_DIMS)
+
+    def answers(learner, X):
+        return [learner.score_samples(X), learner.predict(X), learner.predict_proba(X)]
+
+    return Case(f"MemoryBoundedTopics-{covariance}", make, answers)
+
+
 def _greedy(name: str, **given) -> Case:
     def make():
         return StreamGreedy(**({"k": 5, "block": 30, "validation": 60, "seed": 3} | given)).allocate(N_DIMS)
@@ -92,6 +104,8 @@ WRITTEN = [
     _mixture("diagonal"),
     _mixture("full"),
     _mixture("full", warm_start=False, clump_moments="exact"),
+    _topics("diagonal"),
+    _topics("full"),
     _greedy("squared"),
     _greedy("cosine", dissimilarity="cosine"),
     _greedy("racing", racing=0.1),

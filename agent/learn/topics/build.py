@@ -1,0 +1,180 @@
+"""Model building of the topic model (thesis 3.5.1): the mixture's updates and moves, with weights by document.
+
+Called by agent/learn/topics/topics.py once an epoch. It must not change the words, and keeps a move only if the bound
+rises.
+"""
+
+import numpy as np
+
+from stillwatch.kernels import mixture_common
+from stillwatch.kernels import topics as kernels
+from stillwatch.learn.mixture.build import SPLIT_UPDATES, ModelBuilder
+from stillwatch.learn.mixture.families import Family
+from stillwatch.learn.mixture.places import EVIDENCE, SplitTask
+from stillwatch.learn.topics.documents import FIRST_ALPHA, Documents
+from stillwatch.learn.topics.words import Words
+
+REFINEMENTS = 4  # restricted updates with the documents' weights, after those of the mixture's split
+SETTLED = 1e-3  # the largest change of a share below which they end
+
+
+class TopicBuilder(ModelBuilder):
+    """The topics' posterior: a mixture's, whose sticks give way to a Dirichlet for each document group.
+
+    `log_weight` stays zero: what a topic weighs depends on the word's documents (3.21). `weight` and the order are a
+    mixture's over the whole corpus, for summaries.
+    """
+
+    def __init__(self, family: Family, n_words: int, max_iterations: int, documents: Documents):
+        super().__init__(family, n_words, 1.0, max_iterations)
+        self.documents = documents
+        n_groups = len(documents.size)
+        self._side = np.zeros((2, n_groups))  # words by group of the children of the last split
+        self._odds = np.zeros(n_groups)
+        self._parts_of_split = np.zeros((2, n_words))  # weights of the two children
+        self._logits_of_split = np.zeros((2, n_words))
+        self._no_weight = np.zeros(family.capacity)
+        self._saved_words = np.zeros_like(documents.words)
+        self._saved_alpha = np.zeros_like(documents.alpha)
+
+    # The updates
+
+    def update_sticks(self) -> None:
+        """Update alpha and q(pi) of all document groups from the words by topic."""
+        self.documents.update(self.n_components)
+        self.weigh_corpus()
+
+    def weigh_corpus(self) -> None:
+        """Update what topics weigh over all documents, as a mixture's sticks have it."""
+        n = self.n_components
+        mixture_common.sticks_expectation(self.counts(), self.order(), self.alpha, self._no_weight[:n], self.weight[:n])
+
+    def maximise(self, items: Words) -> None:
+        """Update q(eta), alpha and q(pi) from the responsibilities (3.18-3.22)."""
+        self.documents.count(items, self.candidates, self.shares)
+        super().maximise(items)
+
+    def _weights_evidence(self) -> float:
+        return self.documents.evidence(self.n_components)
+
+    def _weights_expected(self) -> float:
+        return self.documents.expected_likelihood(self.n_components)
+
+    def _log_joints(self, items: Words, first: int, n_rows: int) -> None:
+        super()._log_joints(items, first, n_rows)
+        expected = self.documents.expected
+        kernels.add_expected_block(
+            first, n_rows, self.n_components, items.n_clumps, items.group, items.spread, expected, self._block
+        )
+
+    def _add_weights(self, items: Words, rows: np.ndarray, k: int, logits: np.ndarray) -> None:
+        self._odds[:] = self.documents.expected[:, k]
+        kernels.add_expected_list(rows, items.n_clumps, items.group, items.spread, self._odds, logits)
+
+    # The moves
+
+    def _split(self, items: Words, k: int, seed: int = -1) -> tuple[float, np.ndarray]:
+        """Split one topic into the trial places; return the gain, -inf where there is no split, and both counts.
+
+        The mixture's split proposes; restricted updates with the documents' weights (3.5.1) refine it. Alpha is
+        divided as the words are, which bounds what the best division would give.
+        """
+        family, docs = self.family, self.documents
+        rows, weights = self._weigh(items, k)
+        if len(rows) < 2:
+            return -np.inf, np.zeros(2)
+        self.report.splits_tried += 1
+        task = SplitTask(0.0, self.alpha, True, SPLIT_UPDATES, seed=seed)
+        family.split(items, rows, weights, (family.moments, k), task)
+        share = family.share[: len(rows)]
+        alphas = self._refine(items, rows, weights, k, share)
+        parts = family.moments.count[[family.child_a, family.child_b]]
+        if not parts.min() > 0.0:
+            return -np.inf, parts
+        gain = family.split_score(mixture_common.split_entropy(share, weights)) - family.fits[k, EVIDENCE]
+        gain += sum(docs.topic_evidence(self._side[side], alphas[side]) for side in (0, 1))
+        gain -= docs.topic_evidence(np.ascontiguousarray(docs.words[:, k]), docs.alpha[k])
+        return float(gain), parts
+
+    def _refine(self, items: Words, rows: np.ndarray, weights: np.ndarray, k: int, share: np.ndarray) -> np.ndarray:
+        """Iterate the restricted updates; return alpha of the two children."""
+        family, docs, n = self.family, self.documents, len(rows)
+        children, centre = (family.child_a, family.child_b), family.moments.mean[k].copy()
+        parts, logits = self._parts_of_split[:, :n], self._logits_of_split[:, :n]
+        alphas = np.zeros(2)
+        for update in range(REFINEMENTS + 1):
+            np.multiply(weights, share, out=parts[0])
+            np.subtract(weights, parts[0], out=parts[1])
+            for side in (0, 1):
+                kernels.words_of_list(rows, parts[side], items.group, items.spread, items.n_clumps, self._side[side])
+            masses = parts.sum(axis=1)
+            alphas[:] = np.maximum(docs.alpha[k] * masses / max(masses.sum(), 1e-300), kernels.LEAST_ALPHA)
+            if update:
+                for side, child in enumerate(children):
+                    family.collect(items, rows, parts[side], centre, family.moments, child)
+                    family.fit(child)
+            if update == REFINEMENTS or not masses.min() > 0.0:
+                break
+            for side, child in enumerate(children):
+                family.log_joint(items, rows, child, 0.0, logits[side])
+                self._expect_side(side, alphas[side])
+                kernels.add_expected_list(rows, items.n_clumps, items.group, items.spread, self._odds, logits[side])
+            if mixture_common.update_share(logits[0], logits[1], 0.0, 1, share) < SETTLED:
+                break
+        return alphas
+
+    def _expect_side(self, side: int, alpha: float) -> None:
+        """Write psi(zeta) of a child for each document group; what both children have in common is left out."""
+        docs, n = self.documents, self.documents.n_groups
+        kernels.digammas(alpha + self._side[side, :n] / docs.size[:n], self._odds[:n])
+
+    def _keep_split(self, k: int, parts: np.ndarray) -> None:
+        docs, new = self.documents, self.n_components
+        sides = (1, 0) if parts[1] > parts[0] else (0, 1)
+        whole, mass = docs.alpha[k], max(float(parts.sum()), 1e-300)
+        for place, side in zip((k, new), sides, strict=True):
+            docs.words[:, place] = self._side[side]
+            docs.alpha[place] = max(whole * parts[side] / mass, kernels.LEAST_ALPHA)
+        super()._keep_split(k, parts)
+
+    def _weights_gain(self, a: int, b: int) -> float:
+        docs = self.documents
+        both = docs.words[:, a] + docs.words[:, b]
+        gain = docs.topic_evidence(both, docs.alpha[a] + docs.alpha[b])
+        return gain - sum(docs.topic_evidence(np.ascontiguousarray(docs.words[:, k]), docs.alpha[k]) for k in (a, b))
+
+    def _join(self, a: int, b: int, into: int) -> None:
+        docs = self.documents
+        docs.words[:, into] = docs.words[:, a] + docs.words[:, b]
+        docs.alpha[into] = docs.alpha[a] + docs.alpha[b]
+        super()._join(a, b, into)
+
+    def _remove(self, k: int) -> None:
+        last = self.n_components - 1
+        docs = self.documents
+        docs.words[:, k], docs.alpha[k] = docs.words[:, last], docs.alpha[last]
+        docs.words[:, last], docs.alpha[last] = 0.0, 0.0
+        super()._remove(k)
+
+    def _save(self) -> tuple:
+        self._saved_words[:], self._saved_alpha[:] = self.documents.words, self.documents.alpha
+        return super()._save()
+
+    def _undo(self, saved: tuple) -> None:
+        self.documents.words[:], self.documents.alpha[:] = self._saved_words, self._saved_alpha
+        super()._undo(saved)
+
+    def _start(self, items: Words, label: np.ndarray, n_components: int) -> None:
+        self.documents.alpha[:n_components] = FIRST_ALPHA
+        super()._start(items, label, n_components)
+
+    def build(self, items: Words, *, warm: bool, merges: bool, fresh: int = 0):
+        """Improve the model on all words; those from `fresh` on are new, and so may their documents be."""
+        if self.n_components:
+            self.documents.begin(items, fresh, self.n_components)
+        return super().build(items, warm=warm, merges=merges, fresh=fresh)
+
+    def arrays(self) -> list[np.ndarray]:
+        """Return every array held, for the account of memory."""
+        own = [self._side, self._odds, self._parts_of_split, self._logits_of_split, self._no_weight]
+        return [*super().arrays(), *own, self._saved_words, self._saved_alpha, *self.documents.arrays()]

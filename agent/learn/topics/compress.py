@@ -1,0 +1,45 @@
+"""Compression of words into clumps within the budget (3.26), their document groups carried along.
+
+Called by agent/learn/topics/topics.py after model building and the merging of documents.
+"""
+
+import numpy as np
+
+from stillwatch.learn.mixture.compress import Compressor
+from stillwatch.learn.topics.build import TopicBuilder
+from stillwatch.learn.topics.words import Words
+
+
+def clump_cost(family_cost: int, n_groups: int) -> int:
+    """Return the values of one clump: the mixture's, and its words by document group, two to a value (3.26)."""
+    return family_cost + -(-n_groups // 2)
+
+
+class WordCompressor(Compressor):
+    """The mixture's k-means over all words at once; which document a word is of does not draw it to a clump.
+
+    budget : values that clumps and single words may take;  n_groups : document groups that are kept
+    """
+
+    def __init__(self, builder: TopicBuilder, budget: int, n_groups: int):
+        super().__init__(builder, budget, cost=clump_cost(builder.family.clump_cost(builder.family.n_dims), n_groups))
+        self._documents = builder.documents
+        self._spread = np.zeros((budget // self.clump_cost, n_groups), np.uint16)
+        self._groups = np.zeros(len(builder.candidates), np.int64)
+
+    def _are_dear(self, n_components: int) -> bool:
+        return False
+
+    def _carry(self, items: Words, order: np.ndarray, groups: np.ndarray, single: np.ndarray) -> None:
+        self._documents.spread_of(items, order, self.bounds, groups, self._spread)
+        kept = items.group[: items.n_items][single]
+        self._groups[: len(kept)] = kept
+
+    def _summarise(self, items: Words) -> None:
+        super()._summarise(items)
+        items.spread[: items.n_clumps] = self._spread[: items.n_clumps]
+        items.group[items.n_clumps : items.n_items] = self._groups[: items.n_items - items.n_clumps]
+
+    def arrays(self) -> list[np.ndarray]:
+        """Return every array held, for the account of memory."""
+        return [*super().arrays(), self._spread, self._groups]

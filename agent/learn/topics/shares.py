@@ -1,0 +1,80 @@
+"""The predictive of a topic model: densities of topics, shares of new documents, words given the shares of theirs.
+
+Made by agent/learn/topics/topics.py after each epoch. It must never learn.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from stillwatch.kernels import topics as kernels
+from stillwatch.learn.mixture.predictive import StudentMixture
+
+UPDATES = 100  # of a new document's q(pi) at most
+
+
+class TopicPredictive:
+    """Student t densities of the topics, and what a document's words say of its shares.
+
+    Attributes
+    ----------
+    corpus : StudentMixture
+        Of a word of any document; its components are the topics, largest first.
+    alpha : ndarray of shape (K,), float64
+    """
+
+    def __init__(self, summary: dict[str, np.ndarray]):
+        self.alpha = np.array(summary["alpha"], np.float64)
+        self.corpus = StudentMixture({name: array for name, array in summary.items() if name != "alpha"})
+        self._log_weights = np.log(self.corpus.weights)
+
+    def log_densities(self, x: np.ndarray) -> np.ndarray:
+        """Return log St(x | k), (n, K + 1) float64; the last column is the prior predictive: no topic seen so far."""
+        found = np.empty((len(x), self.corpus.n_components + 1))
+        return self.corpus.log_joint(x, found) - self._log_weights
+
+    def shares_of(self, x: np.ndarray, documents: Iterable[tuple[int, int, int]]) -> np.ndarray:
+        """Return E[pi] of each document (3.20), (n_documents, K).
+
+        documents : of (first row, row after the last, label)
+        """
+        densities, k = self.log_densities(x)[:, :-1], len(self.alpha)
+        found, expected, logits = [], np.zeros(k), np.zeros(k)
+        for low, high, _ in documents:
+            zeta = np.zeros(k)
+            kernels.infer_document(
+                np.ascontiguousarray(densities[low:high]), self.alpha, UPDATES, zeta, expected, logits
+            )
+            found.append(zeta / zeta.sum())
+        return np.array(found).reshape(-1, k)
+
+    def _log_joint(self, x: np.ndarray, shares: np.ndarray | None) -> np.ndarray:
+        if shares is None:
+            return self.corpus.log_joint(x, np.empty((len(x), self.corpus.n_components + 1)))
+        shares, k = np.asarray(shares, np.float64), len(self.alpha)
+        if shares.shape not in {(k,), (len(x), k)} or not (shares >= 0.0).all():
+            raise ValueError(f"shares: shape {shares.shape} of at least 0, must be ({k},) or ({len(x)}, {k})")
+        left = self.corpus.weights[-1]
+        with np.errstate(divide="ignore"):
+            weights = np.log(np.broadcast_to(shares * (1.0 - left), (len(x), k)))
+        return self.log_densities(x) + np.hstack([weights, np.full((len(x), 1), np.log(left))])
+
+    def score_samples(self, x: np.ndarray, shares: np.ndarray | None) -> np.ndarray:
+        """Return log densities (n,), given the shares of the words' documents."""
+        if shares is None:
+            return self.corpus.score_samples(x)
+        joint = self._log_joint(x, shares)
+        best = joint.max(axis=1, keepdims=True)
+        return best[:, 0] + np.log(np.exp(joint - best).sum(axis=1))
+
+    def predict(self, x: np.ndarray, shares: np.ndarray | None) -> np.ndarray:
+        """Return ids (n,) of the likeliest topics."""
+        if shares is None:
+            return self.corpus.predict(x)
+        return self.corpus.ids[self._log_joint(x, shares)[:, :-1].argmax(axis=1)]
+
+    def predict_proba(self, x: np.ndarray, shares: np.ndarray | None) -> np.ndarray:
+        """Return probabilities (n, K) of topics, given that a word is of one of them."""
+        joint = self._log_joint(x, shares)[:, :-1]
+        found = np.exp(joint - joint.max(axis=1, keepdims=True))
+        return found / found.sum(axis=1, keepdims=True)

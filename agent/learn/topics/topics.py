@@ -1,0 +1,449 @@
+"""The memory-bounded topic model: buffers words by document, learns an epoch at a time.
+
+Used by experiments and by whoever asks what a document is made of. It must not read a clock, and never holds more
+than its bytes.
+"""
+
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from stillwatch.base import Commit, NotFittedError, State
+from stillwatch.learn.base import Estimator, check_rows, not_fitted
+from stillwatch.learn.mixture import views
+from stillwatch.learn.mixture.families import make_family
+from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture
+from stillwatch.learn.mixture.priors import Normaliser, prior_parameters
+from stillwatch.learn.mixture.saved import Room, Totals, width_of
+from stillwatch.learn.topics import saved
+from stillwatch.learn.topics.build import TopicBuilder
+from stillwatch.learn.topics.compress import WordCompressor, clump_cost
+from stillwatch.learn.topics.documents import Documents
+from stillwatch.learn.topics.shares import TopicPredictive
+from stillwatch.learn.topics.words import Words
+
+FORMS = {"diagonal": "diagonal", "full": "rounded"}
+
+
+class MemoryBoundedTopics(Estimator):
+    """Incremental topic model with Gaussian topics in a fixed amount of memory: documents share topics and mix them.
+
+    Words are rows; a document is a run of rows with the same number in `groups`. Without numbers all rows are of one
+    document, and the model is a mixture. Clumps hold words of many documents with the same q(z); document groups hold
+    documents with the same q(pi). Both are tied where memory asks for it: documents where the bound loses least,
+    words where they are nearest.
+
+    Parameters
+    ----------
+    covariance : {"diagonal", "full"}
+        Normal-gamma prior per dimension, or Normal-inverse-Wishart.
+    memory : int
+        Words of `n_features_in_` values that clumps, single words and the epoch may take together (3.26). A clump
+        takes half a value for each document group beside its mean and second moment.
+    epoch_size : int or None
+        Words learned at a time; half of the memory by default.
+    document_groups : int
+        |S|: document groups that are kept; as many new documents fit into an epoch, which ends early for more.
+    prior_strength : float
+        kappa_0: how many words the prior mean is worth.
+    prior_scale : float
+        The covariance that a topic is expected to have, in units of the data's own spread in the first epoch.
+    max_components, max_iterations : int
+        K_max, topics at most, and full updates an epoch at most.
+    halflife : int or None
+        Words after which what was learnt counts half. None forgets nothing.
+    seed : int
+        Kept for the learners' common interface: this learner draws nothing at random.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Width of the rows: that of the first ones, or what `allocate` was given.
+    means_, covariances_, weights_, component_ids_, alpha_
+        The topics, largest first, in the units of the data.
+    documents_ : dict of ndarray
+        Document groups: words (n_groups, K) by topic, size (n_groups,) in documents.
+    free_energy_ : float
+        The bound on log p(data) after the last epoch, in nats and in the units of the data: 3.29 with its sign turned.
+    epoch_, n_seen_, n_components_, refused_, widened_ : int
+        As a mixture has them (`MemoryBoundedMixture`), of words and topics.
+    report_ : dict
+        The last epoch, as a mixture tells it, and `document_groups`.
+
+    References
+    ----------
+    .. [1] R. Gomes, thesis, 2011, chapter 3: equation numbers here are the thesis's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stillwatch.learn import MemoryBoundedTopics
+    >>> rng = np.random.default_rng(0)
+    >>> sand, rock = rng.normal(-4.0, 1.0, (300, 2)), rng.normal(4.0, 1.0, (300, 2))
+    >>> X = np.concatenate([sand[:280], rock[:20], sand[280:], rock[20:]])  # one document of sand, one of rock
+    >>> model = MemoryBoundedTopics(memory=700).fit(X, groups=np.repeat([0, 1], 300))
+    >>> model.n_components_
+    2
+    >>> model.shares_of(np.concatenate([sand[:90], rock[:10]])).round(1).tolist()
+    [[0.9, 0.1]]
+    """
+
+    _estimator_kind = "density_estimator"
+
+    def __init__(
+        self,
+        *,
+        covariance: Literal["diagonal", "full"] = "diagonal",
+        memory: int = 4000,
+        epoch_size: int | None = None,
+        document_groups: int = 64,
+        prior_strength: float = 0.01,
+        prior_scale: float = 0.05,
+        max_components: int = 80,
+        max_iterations: int = 30,
+        halflife: int | None = None,
+        seed: int = 0,
+    ):
+        self.covariance = covariance
+        self.memory = memory
+        self.epoch_size = epoch_size
+        self.document_groups = document_groups
+        self.prior_strength = prior_strength
+        self.prior_scale = prior_scale
+        self.max_components = max_components
+        self.max_iterations = max_iterations
+        self.halflife = halflife
+        self.seed = seed
+
+    @property
+    def rows_per_epoch(self) -> int:
+        """Words of an epoch: `epoch_size`, or half of the memory where that is None."""
+        return self.memory // 2 if self.epoch_size is None else self.epoch_size
+
+    def _allocate(self) -> None:
+        views.check_numbers(self.get_params(), least_one=("document_groups",), positive=())
+        d, n_epoch, n_groups = self.n_features_in_, self.rows_per_epoch, self.document_groups
+        if self.covariance not in COVARIANCES:
+            raise ValueError(f"covariance: {self.covariance!r} is none of {', '.join(COVARIANCES)}")
+        family = make_family(FORMS[self.covariance], d, self.max_components, self.memory)
+        budget, cost = (self.memory - n_epoch) * d, clump_cost(family.clump_cost(d), n_groups)
+        if budget < cost:
+            raise ValueError(
+                f"memory: {self.memory} words of {d} values less an epoch of {n_epoch} leave {budget} values, "
+                f"and one clump of {n_groups} document groups takes {cost}"
+            )
+        family.prior[:] = prior_parameters(self.covariance, d, self.prior_strength, self.prior_scale)
+        self._words = Words(d, family.n_second, self.memory, budget // cost, n_groups, family.n_codes)
+        self._documents = Documents(2 * n_groups, self.max_components)
+        self._builder = TopicBuilder(family, self.memory, self.max_iterations, self._documents)
+        self._compressor = WordCompressor(self._builder, budget, n_groups)
+        self._pending, self._pending_group = np.zeros((n_epoch, d)), np.zeros(n_epoch, np.int64)
+        self._n_pending = 0
+        self._n_far = 0
+        self._open = saved.NOTHING_OPEN
+        self._normaliser: Normaliser | None = None
+        self._predictive: TopicPredictive | None = None
+        self.epoch_ = 0
+        self.n_seen_ = 0
+        self.refused_ = 0
+        self.widened_ = 0
+        self.free_energy_ = float("nan")
+        self.report_: dict[str, Any] = {}
+
+    # Learning
+
+    def fit(self, X: np.ndarray, y: Any = None, groups: np.ndarray | None = None) -> Self:
+        """Forget everything and learn these words: `partial_fit` and `flush` of a new learner."""
+        rows = check_rows(X, None, type(self).__name__)
+        if not len(rows):
+            raise ValueError(f"X: 0 sample(s) (shape={rows.shape}) while a minimum of 1 is required.")
+        self._become(self._fresh(rows.shape[1]).partial_fit(X, groups=groups).flush())
+        return self
+
+    def partial_fit(self, X: np.ndarray, y: Any = None, groups: np.ndarray | None = None) -> Self:
+        """Take words; learn whenever an epoch is full. The result does not depend on how the calls are cut.
+
+        X : array-like of shape (n, n_features), n >= 0; copied as float64, never changed;  y : ignored
+        groups : array-like of shape (n,) of int, or None
+            The document of each word: it goes on while the number stays, over calls too, and another number begins
+            the next one. None goes on with the document that is open.
+
+        Raises
+        ------
+        ValueError
+            Where a shape is wrong, a value is not finite, or its square would not be or would vanish: nothing of X is
+        taken.
+        """
+        if not self._is_allocated:
+            self._become(self._fresh(self._rows(X).shape[1]).partial_fit(X, groups=groups))
+            return self
+        rows = self._rows_to_learn(X)
+        views.check_sizes(rows)
+        for low, high, label in saved.runs_of(groups, len(rows), self._open.label):
+            self._enter(label)
+            self._take(rows[low:high])
+        return self
+
+    def flush(self) -> Self:
+        """Learn the words buffered so far as a smaller epoch; nothing happens where there are none."""
+        if self._is_allocated:
+            self._settle_far()
+            if self._n_pending:
+                self._learn()
+        return self
+
+    def _enter(self, label: int) -> None:
+        """Go on with the open document where the label is its own, else begin another."""
+        if label == self._open.label and self._open.group >= 0:
+            return
+        if not self._documents.room:
+            self.flush()
+        self._open = saved.Open(label, self._documents.open())
+
+    def _take(self, rows: np.ndarray) -> None:
+        start = 0
+        while start < len(rows):
+            stop = start + len(self._pending) - self._n_pending - self._n_far
+            self._buffer(rows[start:stop])
+            start = stop
+            if self._n_pending + self._n_far == len(self._pending):
+                self.flush()
+
+    def _buffer(self, rows: np.ndarray) -> None:
+        rows, group = rows.astype(np.float64), self._open.group
+        if self._normaliser is not None:
+            far = self._normaliser.is_far(rows)
+            for row in rows[far]:  # they wait at the other end: should most rows be like them, it is us who are wrong
+                self._n_far += 1
+                self._pending[-self._n_far], self._pending_group[-self._n_far] = row, group
+            self.refused_ += int(np.count_nonzero(far))
+            rows = rows[~far]
+        end = self._n_pending + len(rows)
+        self._pending[self._n_pending : end], self._pending_group[self._n_pending : end] = rows, group
+        self._n_pending = end
+
+    def _settle_far(self) -> None:
+        """Forget the words that lay absurdly far out, or widen the units where they are most of what came."""
+        n_far, self._n_far = self._n_far, 0
+        if self._normaliser is None or n_far <= self._n_pending:
+            return
+        end = self._n_pending + n_far
+        for held in (self._pending, self._pending_group):
+            held[self._n_pending : end] = held[len(held) - n_far :][::-1].copy()
+        self._n_pending = end
+        self.refused_ -= n_far
+        self.widened_ += 1
+        old = self._normaliser
+        self._normaliser = old.widened(self._pending[:end], by_column=self._by_column)
+        views.rescale(self._builder, self._words, old, self._normaliser)
+
+    @property
+    def _by_column(self) -> bool:
+        return self.covariance == "diagonal"
+
+    def _learn(self) -> None:
+        """One round of the algorithm: model building on all words, then documents are tied and words clumped."""
+        rows, groups = self._pending[: self._n_pending], self._pending_group[: self._n_pending]
+        if self._normaliser is None:
+            self._normaliser = Normaliser.measure(rows, by_column=self._by_column)
+        far = self._normaliser.is_far(rows)
+        self.refused_ += int(np.count_nonzero(far))
+        rows, groups = rows[~far], groups[~far]
+        self._n_pending = 0
+        words, builder, docs = self._words, self._builder, self._documents
+        if self.halflife is not None:
+            factor = 0.5 ** (len(rows) / self.halflife)
+            views.fade(words, factor)
+            docs.size[: docs.n_groups] *= factor
+            docs.words[: docs.n_groups] *= factor
+        words.append_words(self._normaliser.apply(rows), groups)
+        self.n_seen_ += len(rows)
+        self.epoch_ += 1
+        built = builder.build(words, warm=True, merges=True, fresh=words.n_items - len(rows))
+        self.free_energy_ = built.free_energy - words.total * self._normaliser.log_volume
+        place = docs.merge(self.document_groups, builder.n_components, words)
+        if self._open.group >= 0:
+            self._open = saved.Open(self._open.label, int(place[self._open.group]))
+        squeezed = self._compressor.compress(words, builder.candidates[:, 0], builder.n_components, 1.0)
+        self._predict_anew()
+        told = {"epoch": self.epoch_, "free_energy": self.free_energy_, "components": self.n_components_}
+        told |= {"widened": self.widened_, "document_groups": docs.n_groups}
+        self.report_ = told | views.report_of(words, built, squeezed, builder.identities.settle_events())
+
+    def _predict_anew(self) -> None:
+        self._predictive = TopicPredictive(self.summary())
+
+    # What was learned
+
+    @property
+    def n_components_(self) -> int:
+        """Topics of the last finished epoch."""
+        self._require_memory()
+        return self._builder.n_components
+
+    @property
+    def component_ids_(self) -> np.ndarray:
+        """(K,) int64: what `predict` calls the topics, largest first; no id is used twice."""
+        return self.summary()["id"]
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """(K,) float64: the topics' shares of all words, largest first."""
+        count = self.summary()["count"]
+        return count / count.sum()
+
+    @property
+    def alpha_(self) -> np.ndarray:
+        """(K,) float64: the Dirichlet prior of a document's shares (3.22), largest topic first."""
+        return self.summary()["alpha"]
+
+    @property
+    def means_(self) -> np.ndarray:
+        """(K, D) float64: the topics' means, in the units of the data."""
+        return self.summary()["mean"]
+
+    @property
+    def covariances_(self) -> np.ndarray:
+        """(K, D) variances or (K, D, D) covariances of the topics' own words, float64, in units squared."""
+        return views.covariances_of(self.summary(), self.n_features_in_)
+
+    @property
+    def documents_(self) -> dict[str, np.ndarray]:
+        """Document groups: words (n_groups, K) by topic, largest topic first, and size (n_groups,) in documents."""
+        self._require_memory()
+        docs, order = self._documents, self._builder.order()
+        return {"words": docs.words[: docs.n_groups][:, order], "size": docs.size[: docs.n_groups].copy()}
+
+    def predictive(self) -> StudentMixture | None:
+        """Return the immutable predictive of words of any document after the last epoch, or None before the first."""
+        self._require_memory()
+        return None if self._predictive is None else self._predictive.corpus
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._is_allocated and self._predictive is not None
+
+    def _no_model(self) -> NotFittedError:
+        self._require_memory()
+        return not_fitted(
+            f"no model yet: {self._n_pending} of {len(self._pending)} words of the first epoch are buffered "
+            "(flush learns what is here)"
+        )
+
+    def _ask(self, X: np.ndarray) -> tuple[TopicPredictive, np.ndarray]:
+        rows = self._rows(X)
+        self._require_memory()
+        if self._predictive is None:
+            raise self._no_model()
+        return self._predictive, rows
+
+    def shares_of(self, X: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+        """Return E[pi] of documents that the model has not learnt, (n_documents, K) float64, largest topic first.
+
+        X : array-like of shape (n, n_features), words;  groups : as `partial_fit` takes them, None for one document
+        """
+        model, rows = self._ask(X)
+        return model.shares_of(rows, saved.runs_of(groups, len(rows), 0))
+
+    def score_samples(self, X: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
+        """Return the log predictive density of each word, nats, float64; changes nothing.
+
+        shares : ndarray of shape (K,) or (n, K), or None
+            Of the words' documents (`shares_of`); None takes words for those of any document.
+        """
+        model, rows = self._ask(X)
+        return model.score_samples(rows, shares)
+
+    def score(self, X: np.ndarray, y: Any = None) -> float:
+        """Return the mean log predictive density of words of any document, nats; y is ignored."""
+        return float(self.score_samples(X).mean())
+
+    def predict(self, X: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
+        """Return the id of the likeliest topic of each word, int64; `shares` as `score_samples` takes them."""
+        model, rows = self._ask(X)
+        return model.predict(rows, shares)
+
+    def predict_proba(self, X: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
+        """Return posterior probabilities (n, K) of topics, columns as in `component_ids_`; rows sum to one."""
+        model, rows = self._ask(X)
+        return model.predict_proba(rows, shares)
+
+    def summary(self) -> dict[str, np.ndarray]:
+        """Return the topics as arrays, as a mixture's `summary` does, and alpha (K,)."""
+        self._require_memory()
+        if self._normaliser is None:
+            raise self._no_model()
+        told = {"kind": np.array(COVARIANCES.index(self.covariance)), "epoch": np.array(self.epoch_)}
+        told["alpha"] = self._documents.alpha[self._builder.order()]
+        return told | views.summary_of(self._builder, self._normaliser)
+
+    # State
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of all arrays, constants; the predictive at its largest, older ones are their holders'."""
+        self._require_memory()
+        arrays = {
+            "words": self._words.arrays(),
+            "model": self._builder.arrays(),
+            "compression": self._compressor.arrays(),
+            "buffer": [self._pending, self._pending_group],
+        }
+        taken = {name: sum(array.nbytes for array in held) for name, held in arrays.items()}
+        predictive = StudentMixture.bytes_of(self.covariance, self.n_features_in_, self.max_components)
+        return taken | {"predictive": predictive + 16 * self.max_components}
+
+    def _config(self) -> np.ndarray:
+        """What a state must agree with to be restored here: the settings and the width, in a fixed order."""
+        settings: list[float] = [self.n_features_in_, self.memory, self.rows_per_epoch, self.document_groups]
+        settings += [COVARIANCES.index(self.covariance), self.prior_strength, self.prior_scale]
+        settings += [self.max_components, self.max_iterations, self.halflife or 0]
+        return np.array(settings, np.float64)
+
+    def state(self) -> State:
+        """Return everything learned and buffered as a flat set of arrays; a restored learner continues bit for bit."""
+        self._require_memory()
+        who, docs = self._builder.identities, self._documents
+        totals = Totals(self.epoch_, self.n_seen_, self.refused_, who.next_id, who.epoch, self.widened_)
+        n, far, normaliser, nothing = self._n_pending, len(self._pending) - self._n_far, self._normaliser, np.zeros(0)
+        return {
+            "config": self._config(),
+            "pending": self._pending[:n].copy(),
+            "pending_group": self._pending_group[:n].copy(),
+            "far": self._pending[far:].copy(),
+            "far_group": self._pending_group[far:].copy(),
+            "open": np.array(self._open, np.int64),
+            "shift": nothing if normaliser is None else normaliser.shift.copy(),
+            "scale": nothing if normaliser is None else normaliser.scale.copy(),
+            "totals": np.array(totals, np.int64),
+            "free_energy": np.array(self.free_energy_),
+        } | saved.arrays_of(self._words, docs, self._builder)
+
+    def _width_of(self, state: State) -> int:
+        return width_of(state)
+
+    def _prepare(self, state: State) -> Commit:
+        clumps, waiting = len(self._words.second), len(self._pending)
+        room = Room(self.n_features_in_, self.memory, clumps, self.max_components, waiting)
+        saved.check_state(state, self._config(), self._builder.family, room, self.document_groups)
+        held = {name: np.array(array) for name, array in state.items()}
+        return lambda: self._take_over(held)
+
+    def _take_over(self, state: State) -> None:
+        builder = self._builder
+        self._n_pending, self._n_far = len(state["pending"]), len(state["far"])
+        far = len(self._pending) - self._n_far
+        for held, name in ((self._pending, ""), (self._pending_group, "_group")):
+            held[: self._n_pending], held[far:] = state[f"pending{name}"], state[f"far{name}"]
+        self._open = saved.Open(*(int(value) for value in state["open"]))
+        self._normaliser = Normaliser(state["shift"], state["scale"]) if len(state["shift"]) else None
+        saved.take_arrays(state, self._words, self._documents, builder)
+        totals = Totals.of(state["totals"])
+        self.epoch_, self.n_seen_, self.refused_ = totals.epoch, totals.n_seen, totals.refused
+        self.widened_ = totals.widened
+        who = builder.identities
+        who.next_id, who.epoch, who.events = totals.next_id, totals.identity_epoch, []
+        self.free_energy_ = float(state["free_energy"])
+        self.report_ = {}
+        self._predictive = None
+        if builder.n_components:
+            builder.weigh_corpus()
+            self._predict_anew()
