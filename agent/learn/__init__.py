@@ -1,4 +1,4 @@
-"""The learners, usable without a camera: the memory-bounded mixture, topics, exemplars, active sets, mixtures of groups.
+"""The learners, usable without a camera: memory-bounded mixture and topics, exemplars, active sets, grouped mixtures.
 
 They keep scikit-learn's conventions (settings, `fit`, `partial_fit`, `clone`, pickles, pipelines) and do not need it.
 Owns: what is learnt, in fixed memory, and its saved form; mixture/ makes the clumps, topics/ adds documents; groups/

@@ -8,9 +8,9 @@ import numpy as np
 
 from stillwatch.kernels import mixture_common
 from stillwatch.learn.mixture.families import Family
+from stillwatch.learn.mixture.families.places import BLOCK, CONSTANT, EVIDENCE, EXPECTED, Moments, SplitTask
 from stillwatch.learn.mixture.identity import Identities
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.places import BLOCK, CONSTANT, EVIDENCE, EXPECTED, Moments, SplitTask
 from stillwatch.learn.mixture.report import BuildReport
 
 KEPT = 6  # responsibilities kept an item

@@ -3,7 +3,7 @@
 Filled by agent/learn/mixture/build.py. It must not decide anything.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass
@@ -19,4 +19,3 @@ class BuildReport:
     merges_kept: int = 0
     trials: int = 0
     trials_kept: int = 0
-    trace: list[float] = field(default_factory=list)  # the bound after each expectation, nats

@@ -10,8 +10,8 @@ import numpy as np
 
 from stillwatch.kernels import mixture_common
 from stillwatch.learn.mixture.families import Family
+from stillwatch.learn.mixture.families.places import Moments, SplitTask
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.places import Moments, SplitTask
 
 SPLIT_UPDATES = 4
 # The future is not made of copies of the past, as 2.14 has it: each point stands for points spread about it with this

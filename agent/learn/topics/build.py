@@ -10,7 +10,7 @@ from stillwatch.kernels import mixture_common
 from stillwatch.kernels import topics as kernels
 from stillwatch.learn.mixture.build import SPLIT_UPDATES, ModelBuilder
 from stillwatch.learn.mixture.families import Family
-from stillwatch.learn.mixture.places import EVIDENCE, SplitTask
+from stillwatch.learn.mixture.families.places import EVIDENCE, SplitTask
 from stillwatch.learn.topics.documents import FIRST_ALPHA, Documents
 from stillwatch.learn.topics.words import Words
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from stillwatch.learn.mixture.build import ModelBuilder
 from stillwatch.learn.mixture.families import make_family
+from stillwatch.learn.mixture.families.places import Moments
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.places import Moments
 from stillwatch.learn.mixture.priors import prior_parameters
 
 FAMILIES = ("diagonal", "full")

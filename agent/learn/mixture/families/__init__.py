@@ -1,10 +1,12 @@
 """The covariance families behind one interface: moments, posteriors, log joints and restricted splits.
 
-Used by agent/learn/mixture/build.py, compress.py and mixture.py.
+Owns: statistics and posteriors of components, diagonal and full, and what a clump costs.
+In: items and weights. Out: moments, fits, children of splits.
+Imports: base, kernels.
 """
 
-from stillwatch.learn.mixture.diagonal import DiagonalFamily
-from stillwatch.learn.mixture.full import FullFamily, RoundedFamily
+from stillwatch.learn.mixture.families.diagonal import DiagonalFamily
+from stillwatch.learn.mixture.families.full import FullFamily, RoundedFamily
 
 Family = DiagonalFamily | FullFamily
 FORMS: dict[str, type[DiagonalFamily] | type[FullFamily]] = {

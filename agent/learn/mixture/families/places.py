@@ -1,6 +1,6 @@
 """What both covariance families share: statistics and posteriors of components, places for trials, splits.
 
-Used by agent/learn/mixture/diagonal.py and full.py. It must not know a density.
+Used by agent/learn/mixture/families/diagonal.py and full.py. It must not know a density.
 """
 
 from dataclasses import dataclass

@@ -1,13 +1,13 @@
 """The full family: a Normal-inverse-Wishart posterior, over points and clumps with exact or rounded covariances.
 
-Made by agent/learn/mixture/families.py. It must not decide which split or merge is kept.
+Made by agent/learn/mixture/families/__init__.py. It must not decide which split or merge is kept.
 """
 
 import numpy as np
 
 from stillwatch.kernels import mixture_common, mixture_full, mixture_rounded
+from stillwatch.learn.mixture.families.places import BLOCK, CONSTANT, DECODED, SETTLED, Moments, Places, SplitTask
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.places import BLOCK, CONSTANT, DECODED, SETTLED, Moments, Places, SplitTask
 
 
 class FullFamily(Places):

@@ -1,13 +1,13 @@
 """The diagonal family: a Normal-gamma posterior per dimension, over points and clumps.
 
-Made by agent/learn/mixture/families.py. It must not decide which split or merge is kept.
+Made by agent/learn/mixture/families/__init__.py. It must not decide which split or merge is kept.
 """
 
 import numpy as np
 
 from stillwatch.kernels import mixture_diagonal
+from stillwatch.learn.mixture.families.places import CONSTANT, COUNT, EVIDENCE, Moments, Places, SplitTask
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.places import CONSTANT, COUNT, EVIDENCE, Moments, Places, SplitTask
 
 
 class DiagonalFamily(Places):

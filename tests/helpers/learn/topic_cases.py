@@ -1,0 +1,46 @@
+"""Corpora and builders that the topic model's tests share."""
+
+import numpy as np
+
+from stillwatch.learn.mixture.families import make_family
+from stillwatch.learn.mixture.priors import prior_parameters
+from stillwatch.learn.topics.build import TopicBuilder
+from stillwatch.learn.topics.documents import Documents
+from stillwatch.learn.topics.words import Words
+
+
+def corpus(seed: int, n_documents: int = 200, n_words: int = 100, n_topics: int = 10, n_dims: int = 5):
+    """Return words, their topics and their documents: few topics in each document, all shared (an HDP's kind)."""
+    rng = np.random.default_rng(seed)
+    means, deviations = rng.normal(0.0, 4.2, (n_topics, n_dims)), rng.uniform(0.5, 1.5, (n_topics, n_dims))
+    weights = rng.dirichlet(np.full(n_topics, 3.0))
+    topics = np.array([rng.choice(n_topics, n_words, p=rng.dirichlet(3.0 * weights)) for _ in range(n_documents)])
+    topics = topics.ravel()
+    words = means[topics] + deviations[topics] * rng.normal(size=(len(topics), n_dims))
+    return words, topics, np.repeat(np.arange(n_documents), n_words)
+
+
+def words_of(rows: np.ndarray, groups: np.ndarray, n_groups: int, as_clumps: int = 0) -> Words:
+    """Return words, the first `as_clumps` of them as clumps of one word each (diagonal)."""
+    n, d = rows.shape
+    words = Words(d, d, n, max(as_clumps, 1), n_groups)
+    words.append_words(rows, groups)
+    for row in range(as_clumps):
+        words.spread[row, groups[row]] = 65535
+    words.n_clumps = as_clumps
+    return words
+
+
+def builder_of(words: Words, n_groups: int, n_topics: int, seed: int = 0) -> TopicBuilder:
+    """Return a builder whose topics began from a random hard partition, one document to each group."""
+    n, d = words.x.shape
+    family = make_family("diagonal", d, 12, n)
+    family.prior[:] = prior_parameters("diagonal", d, 0.01, 0.1)
+    documents = Documents(n_groups, 12)
+    for _ in range(n_groups):
+        documents.open()
+    builder = TopicBuilder(family, n, 200, documents)
+    label = np.random.default_rng(seed).integers(n_topics, size=n)
+    label[:n_topics] = np.arange(n_topics)
+    builder.start_from(words, label, np.arange(n_topics))
+    return builder

@@ -1,0 +1,148 @@
+"""What the topic model promises: topics and shares of known corpora, in either order, and one document is a mixture."""
+
+import numpy as np
+import pytest
+from mixture_cases import clusters
+from sklearn.metrics import adjusted_rand_score
+from topic_cases import corpus
+
+from stillwatch.base import state_hash
+from stillwatch.learn import MemoryBoundedMixture, MemoryBoundedTopics
+
+SEED = 3
+
+
+@pytest.fixture(scope="module")
+def world():
+    """150 documents to learn from, 50 held out, of ten topics."""
+    words, topics, documents = corpus(SEED)
+    return words, topics, documents, documents < 150
+
+
+def taught(world, order=None, **settings):
+    words, _, documents, known = world
+    order = np.arange(int(known.sum())) if order is None else order
+    return MemoryBoundedTopics(**settings).fit(words[known][order], groups=documents[known][order])
+
+
+def by_topic(world):
+    """Return the order of the known words in which documents of the same main topic follow each other."""
+    _, topics, documents, known = world
+    main = [np.bincount(topics[documents == j]).argmax() for j in range(150)]
+    return np.concatenate([np.flatnonzero(documents[known] == j) for j in np.argsort(main, kind="stable")])
+
+
+def held_out(model, world):
+    """Return density and ARI of every second word of held-out documents, given the others."""
+    words, topics, documents, known = world
+    words, topics, documents = words[~known], topics[~known], documents[~known]
+    given = np.arange(len(words)) % 2 == 0
+    shares = model.shares_of(words[given], documents[given])[documents[~given] - 150]
+    rest = words[~given]
+    return model.score_samples(rest, shares).mean(), adjusted_rand_score(topics[~given], model.predict(rest, shares))
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_topics_of_an_hdp_corpus_are_found_in_any_order_of_its_documents(world, covariance):
+    words, _, _, known = world
+    n = int(known.sum())
+    batch = taught(world, covariance=covariance, memory=2 * n, epoch_size=n, document_groups=150)
+    wanted, _ = held_out(batch, world)
+    mixture = MemoryBoundedMixture(covariance=covariance, memory=2000).fit(words[known])
+    for order in (None, by_topic(world)):
+        model = taught(world, order, covariance=covariance, memory=2000)
+        density, ari = held_out(model, world)
+        assert 9 <= model.n_components_ <= 11
+        assert ari >= 0.95
+        assert density >= wanted - 0.05
+        assert density > mixture.score(words[~known]) + 0.1  # documents tell which topics to expect
+
+
+def test_documents_are_tied_to_so_many_groups_and_none_is_lost(world):
+    model = taught(world, memory=2000, document_groups=20)
+    held = model.documents_
+    assert len(held["size"]) <= 20
+    np.testing.assert_allclose(held["size"].sum(), 150)
+    np.testing.assert_allclose(held["words"].sum(), model.n_seen_, rtol=1e-3)
+
+
+def test_documents_with_the_same_topics_are_tied(world):
+    rng = np.random.default_rng(0)
+    topics = np.array([[-8.0, 0.0], [8.0, 0.0], [0.0, 8.0]])
+    mixes = ([0.9, 0.1, 0.0], [0.0, 0.1, 0.9])
+    drawn = [rng.choice(3, 60, p=mixes[j % 2]) for j in range(12)]
+    words = topics[np.concatenate(drawn)] + rng.normal(size=(720, 2))
+    model = MemoryBoundedTopics(memory=1600, document_groups=2, epoch_size=60).fit(
+        words, groups=np.repeat(np.arange(12), 60)
+    )
+    held = model.documents_
+    np.testing.assert_array_equal(held["size"], [6.0, 6.0])
+    shares = np.sort(held["words"] / held["words"].sum(axis=1, keepdims=True), axis=1)
+    np.testing.assert_allclose(shares, [[0.0, 0.1, 0.9]] * 2, atol=0.05)
+
+
+@pytest.mark.parametrize("covariance", ["diagonal", "full"])
+def test_one_document_is_a_mixture(covariance):
+    rows, labels = clusters(4, n_rows=1200, gap=5.0)
+    topics = MemoryBoundedTopics(covariance=covariance, memory=1500, document_groups=1).fit(rows)
+    mixture = MemoryBoundedMixture(covariance=covariance, memory=1500).fit(rows)
+    assert topics.n_components_ == mixture.n_components_
+    np.testing.assert_allclose(topics.means_, mixture.means_, atol=0.05)
+    np.testing.assert_allclose(topics.score(rows), mixture.score(rows), atol=0.01)
+    assert adjusted_rand_score(topics.predict(rows), mixture.predict(rows)) > 0.99
+
+
+def test_a_document_goes_on_over_calls_and_epochs(world):
+    words, _, documents, known = world
+    whole = MemoryBoundedTopics(memory=600, document_groups=10)
+    parts = MemoryBoundedTopics(memory=600, document_groups=10)
+    whole.partial_fit(words[:3000], groups=documents[:3000])
+    for start in range(0, 3000, 37):
+        parts.partial_fit(words[start : min(start + 37, 3000)], groups=documents[start : min(start + 37, 3000)])
+    assert state_hash(whole.state()) == state_hash(parts.state())
+
+
+def test_a_state_goes_on_with_the_open_document(world):
+    words, _, documents, _ = world
+    model = MemoryBoundedTopics(memory=600, document_groups=10).partial_fit(words[:1450], groups=documents[:1450])
+    other = MemoryBoundedTopics(memory=600, document_groups=10)
+    other.restore(model.state())
+    for learner in (model, other):
+        learner.partial_fit(words[1450:3000], groups=documents[1450:3000])
+    assert state_hash(model.state()) == state_hash(other.state())
+
+
+@pytest.mark.parametrize("groups", [[0, 1], [0.5, 1.0, 2.0], ["a", "b", "c"], [[0, 1, 2]]])
+def test_groups_that_are_no_whole_number_a_row_are_refused_and_nothing_is_taken(groups):
+    model = MemoryBoundedTopics(memory=200, document_groups=4).partial_fit(np.zeros((5, 2)))
+    before = state_hash(model.state())
+    with pytest.raises(ValueError, match="groups: shape .* must be a whole number for each of 3 rows"):
+        model.partial_fit(np.ones((3, 2)), groups=np.array(groups))
+    assert state_hash(model.state()) == before
+
+
+def test_a_memory_without_room_for_one_clump_is_refused():
+    with pytest.raises(ValueError, match="memory: 40 words of 2 values .* one clump of 64 document groups takes 37"):
+        MemoryBoundedTopics(memory=40, epoch_size=30).allocate(2)
+
+
+def test_shares_of_another_shape_are_refused(world):
+    model = taught(world, memory=2000)
+    with pytest.raises(ValueError, match="shares: shape"):
+        model.score_samples(world[0][:4], np.ones(3))
+
+
+def test_more_documents_than_there_is_room_for_end_an_epoch_early():
+    rng = np.random.default_rng(1)
+    model = MemoryBoundedTopics(memory=2000, document_groups=8)
+    model.partial_fit(rng.normal(size=(100, 2)), groups=np.arange(100))
+    assert model.epoch_ > 3
+    assert len(model.documents_["size"]) <= 16
+
+
+def test_probabilities_given_shares_leave_out_topics_that_the_document_has_not(world):
+    model = taught(world, memory=2000)
+    shares = np.zeros(model.n_components_)
+    shares[2] = 1.0
+    np.testing.assert_allclose(model.predict_proba(world[0][:5], shares)[:, 2], 1.0)
+    assert (model.predict(world[0][:5], shares) == model.component_ids_[2]).all()
