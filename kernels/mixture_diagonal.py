@@ -1,6 +1,6 @@
 """The diagonal family: a Normal-gamma posterior per dimension, over points and clumps (count, mean, variance).
 
-Called by agent/learn/mixture/families/diagonal.py. It must not choose components nor allocate: lists and workspaces are given.
+Called by agent/learn/mixture/families. It must not choose components nor allocate: lists and workspaces are given.
 """
 
 import math

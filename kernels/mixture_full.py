@@ -1,6 +1,6 @@
 """The full family's small loops: gathering, packed moments, Cholesky factors. Its matrix products are the owner's.
 
-Called by agent/learn/mixture/families/full.py. It must not multiply large matrices: np.matmul in the owner is the faster.
+Called by agent/learn/mixture/families. It must not multiply large matrices: np.matmul in the owner is the faster.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Rounded covariances of clumps: variances in float32, the Cholesky factor of the correlations in 8 bits.
 
-Called by agent/learn/mixture/families/full.py. It must not hold more than one clump decoded but where the caller gives the
+Called by agent/learn/mixture/families. It must not hold more than one clump decoded but where the caller gives the
 room.
 """
 
