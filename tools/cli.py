@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "keygen": ("keygen", "make a key pair for an agent or a ground station"),
     "linksim": ("linksim", "simulate a thin link between two UDP ports: loss, delay, outages, limits"),
     "fit-encoder": ("encoders.fit", "fit a frozen encoder on sources, for use on other cameras"),
+    "fit-dictionary": ("encoders.dictionary", "learn the dictionary of surveys' sparse codes from pictures"),
     "check-config": ("checks.check_config", "list every fault of a config, then its memory by stage"),
     "complete-config": ("pages.configs", "print a config with every key that it does not state, at its default"),
     "warm-up": ("warm_up", "compile every kernel into the cache, in a process that ends"),

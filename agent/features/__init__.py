@@ -10,6 +10,7 @@ from stillwatch.features.encoder import Projection, fit_pca, random_projection, 
 from stillwatch.features.extractor import FeatureExtractor, Features
 from stillwatch.features.hog import BlockHog
 from stillwatch.features.rows import CONTEXT_DIMS, RowMaker, Rows
+from stillwatch.features.scspm import SparseCodePyramid, patch_descriptor
 
 __all__ = [
     "BlockHog",
@@ -20,7 +21,9 @@ __all__ = [
     "Projection",
     "RowMaker",
     "Rows",
+    "SparseCodePyramid",
     "fit_pca",
+    "patch_descriptor",
     "random_projection",
     "save_encoder",
 ]

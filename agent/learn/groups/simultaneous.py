@@ -214,7 +214,7 @@ class SimultaneousMixture(Configured):
         self._shift, self._search = data.mean, search
         self._clusters = Clusters(search.prior, fit.clusters.moments[self._by_size])
         self._kinds = context.kinds(state)
-        self._whole_shift = None if whole is None else whole.mean
+        self._whole_shift = np.zeros(1) if whole is None else whole.mean
         weights, mixes = context.weights(state), context.mixes(state, mass)
         pooled = context.rule(state.sum(axis=0, keepdims=True), self.concentration)
         self._log_weights = np.concatenate([weights.log_mean, pooled.log_mean])
@@ -249,7 +249,7 @@ class SimultaneousMixture(Configured):
             place = np.minimum(np.searchsorted(self.groups_, groups), last - 1)
             of_group = np.where(self.groups_[place] == np.asarray(groups), place, last)
         base = self._log_weights[of_group]
-        if self._kinds is not None and self._whole_shift is not None:
+        if self._kinds is not None:
             w = check_rows(descriptors, self._kinds.prior.n_dims, type(self).__name__) - self._whole_shift
             base = base + (self._kinds.coefficients() @ Items(w, np.zeros(n_images, np.int64), 1).all_sums()).T
         order = np.argsort(index, kind="stable")
