@@ -3,7 +3,6 @@
 A command of the console script. It must not touch the ten classes that `experiment survey-caltech` is scored on.
 """
 
-import json
 import pathlib
 import zipfile
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import numpy as np
 
 from stillwatch.base import UsageError
 from stillwatch.features import patch_descriptor
-from stillwatch.tools.shared import add_data_argument, find_data
+from stillwatch.tools.shared import add_data_argument, find_data, print_json
 from stillwatch.worlds import make_world
 
 LONGEST_PX = 320
@@ -54,7 +53,10 @@ def main(args) -> int:
         raise UsageError(f"--out {args.out}: {error.strerror}") from None
     report = {"file": args.out, "pictures": len(pictures), "patches": len(patches), "atoms": len(scaled)}
     report["bytes"] = pathlib.Path(args.out).stat().st_size
-    print(json.dumps(report) if args.json else "  ".join(f"{name}: {value}" for name, value in report.items()))
+    if args.json:
+        print_json(report)
+    else:
+        print("  ".join(f"{name}: {value}" for name, value in report.items()))
     return 0
 
 
