@@ -243,16 +243,6 @@ def _x_log_x(x):
     return x * math.log(x) if x > 0.0 else 0.0
 
 
-@kernel(f8(read_matrix(f8), read_vector(f8), i8))
-def total_entropy(shares, counts, n_items):
-    """Return the sum over items of n_s times the entropy of q(z_s), in nats."""
-    total = 0.0
-    for item in range(n_items):
-        for j in range(shares.shape[1]):
-            total -= counts[item] * _x_log_x(shares[item, j])
-    return total
-
-
 @kernel(f8(read_vector(i8), read_vector(i8), i4, read_matrix(i4), read_matrix(f8), read_vector(f8)))
 def merge_entropy(rows, places, other, candidates, shares, counts):
     """Return the change of the entropy term when the list's component and `other` become one; never above zero.
