@@ -180,21 +180,38 @@ def record_bytes(record: Any) -> int:
     return sum(value.nbytes if isinstance(value, np.ndarray) else 8 for value in values)
 
 
-class RecordPart(Restorable):
-    """A record as a part of a stage: saved field by field, written in place. `where` begins what a refusal says."""
+class Recorded(Restorable):
+    """A stage whose whole state is one record, written in place.
 
-    def __init__(self, record: Any, where: str):
-        self._record = record
-        self._where = where
+    `_record` gives it; `_where` begins what a refusal says.
+    """
+
+    _where: str
+
+    def _record(self) -> Any:
+        raise NotImplementedError
 
     def state(self) -> State:
-        return record_state(self._record)
+        """Return everything that what comes later depends on, as copies."""
+        return record_state(self._record())
 
     def prepare(self, state: State) -> Commit:
-        return prepare_record(self._record, state, self._where)
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        return prepare_record(self._record(), state, self._where)
+
+
+class RecordPart(Recorded):
+    """A record as a part of a stage."""
+
+    def __init__(self, record: Any, where: str):
+        self._held = record
+        self._where = where
+
+    def _record(self) -> Any:
+        return self._held
 
     def memory_bytes(self) -> dict[str, int]:
-        return {self._where: record_bytes(self._record)}
+        return {self._where: record_bytes(self._held)}
 
 
 class Composed(Restorable):
@@ -203,7 +220,7 @@ class Composed(Restorable):
     `_parts` gives them, those of a record as RecordPart; `_where` begins what a refusal says.
     """
 
-    _where: typing.ClassVar[str]
+    _where: str
 
     def _parts(self) -> dict[str, Stage]:
         raise NotImplementedError

@@ -4,10 +4,11 @@ Called by agent/events/life.py with every scored frame. It must not raise alerts
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from stillwatch.base import Commit, Restorable, State, prepare_record, record_bytes, record_state, saved, saved_array
+from stillwatch.base import Recorded, record_bytes, saved, saved_array
 from stillwatch.epochs import PATCHES, Models
 from stillwatch.events.rules import (
     ALWAYS,
@@ -54,8 +55,10 @@ class _Followed:
     in_event: bool = saved(False)
 
 
-class CategoryLife(Restorable):
+class CategoryLife(Recorded):
     """Says what became of the components, in a table of fixed size."""
+
+    _where = "categories"
 
     def __init__(self, config: EventsConfig):
         self._config = config
@@ -156,13 +159,8 @@ class CategoryLife(Restorable):
         followed.gone[gone] = True
         return [(EventKind.VANISHED, self._most_seen(gone))] if len(gone) else []
 
-    def state(self) -> State:
-        """Return the table and where the models are, as copies."""
-        return record_state(self._followed)
-
-    def prepare(self, state: State) -> Commit:
-        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        return prepare_record(self._followed, state, "categories")
+    def _record(self) -> Any:
+        return self._followed
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of the table."""

@@ -7,6 +7,7 @@ model.
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +15,11 @@ from stillwatch.base import (
     Commit,
     Composed,
     Frame,
+    Recorded,
     RecordPart,
-    Restorable,
     Stage,
     State,
-    prepare_record,
     record_bytes,
-    record_state,
     saved,
     saved_array,
     with_prefix,
@@ -54,8 +53,10 @@ class _Tokens:
     t_ns: int = saved(0, low=0)
 
 
-class TokenBucket(Restorable):
+class TokenBucket(Recorded):
     """At most `burst` alerts at once and `per_hour` in the long run, in stream time."""
+
+    _where = "alert budget"
 
     def __init__(self, burst: int, per_hour: float):
         self._burst = burst
@@ -82,13 +83,8 @@ class TokenBucket(Restorable):
         self._tokens.left -= 1.0
         return True
 
-    def state(self) -> State:
-        """Return what is left, and when that was."""
-        return record_state(self._tokens)
-
-    def prepare(self, state: State) -> Commit:
-        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        return prepare_record(self._tokens, state, "alert budget")
+    def _record(self) -> Any:
+        return self._tokens
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of its numbers."""

@@ -5,23 +5,20 @@ never on a clock, so that a replay refuses the same frames.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from stillwatch.base import (
     CameraRule,
-    Commit,
     Composed,
     Frame,
     FrameFlag,
+    Recorded,
     RecordPart,
-    Restorable,
     SourceState,
     Stage,
-    State,
-    prepare_record,
     record_bytes,
-    record_state,
     saved,
     saved_array,
 )
@@ -88,11 +85,12 @@ class _Lasting:
     frames: int = saved(0, low=0)
 
 
-class _Life(Restorable):
+class _Life(Recorded):
     """Hysteresis of one reason: begins when it lasted `begin_ns`, ends when it was absent for `end_ns`."""
 
     def __init__(self, kind: str, begin_ns: int, end_ns: int):
         self.kind, self.begin_ns, self.end_ns = kind, begin_ns, end_ns
+        self._where = f"gate: {kind}"
         self._now = _Lasting()
 
     def update(self, present: bool, step_ns: int, frame: Frame) -> GateEvent | None:
@@ -119,12 +117,8 @@ class _Life(Restorable):
     def active(self) -> bool:
         return self._now.active
 
-    def state(self) -> State:
-        return record_state(self._now)
-
-    def prepare(self, state: State) -> Commit:
-        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        return prepare_record(self._now, state, f"gate: {self.kind}")
+    def _record(self) -> Any:
+        return self._now
 
     def memory_bytes(self) -> dict[str, int]:
         return {self.kind: record_bytes(self._now)}

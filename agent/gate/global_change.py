@@ -5,21 +5,12 @@ does not stay from a new view by its structure. Reads no clock but the frames' o
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
 
-from stillwatch.base import (
-    CameraRule,
-    Commit,
-    Restorable,
-    State,
-    prepare_record,
-    record_bytes,
-    record_state,
-    saved,
-    saved_array,
-)
+from stillwatch.base import CameraRule, Recorded, record_bytes, saved, saved_array
 from stillwatch.gate.measures import THUMB_HEIGHT, THUMB_WIDTH, Measures
 
 NS = 1_000_000_000
@@ -56,12 +47,14 @@ class _Views:
     normal_chroma: float = saved(0.0, low=0.0, high=255.0)
 
 
-class GlobalChange(Restorable):
+class GlobalChange(Recorded):
     """Hold back frames after a sudden change of the whole picture until it is undone or has come to stay.
 
     `update` returns (refused, arrived): refused frames belong to a change that is not yet believed; `arrived` is
     true on the one frame with which a change is accepted as the new normal.
     """
+
+    _where = "gate: global change"
 
     def __init__(self, stay_ns: int):
         self._stay_ns = stay_ns
@@ -146,13 +139,8 @@ class GlobalChange(Restorable):
         found = cv2.matchTemplate(np.ascontiguousarray(reference), middle, cv2.TM_CCOEFF_NORMED)
         return float(found.max()) >= SAME_STRUCTURE
 
-    def state(self) -> State:
-        """Return what was seen, as copies."""
-        return record_state(self._views)
-
-    def prepare(self, state: State) -> Commit:
-        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        return prepare_record(self._views, state, "gate: global change")
+    def _record(self) -> Any:
+        return self._views
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of the two pictures and the numbers."""

@@ -5,10 +5,11 @@ Called by agent/novelty/score.py. It must not decide what may be learnt: the cal
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from stillwatch.base import Commit, Restorable, State, prepare_record, record_bytes, record_state, saved, saved_array
+from stillwatch.base import Recorded, record_bytes, saved, saved_array
 from stillwatch.novelty.rules import (
     CREDULOUS_FRAMES,
     DOUBTED_RARITY,
@@ -53,7 +54,7 @@ def _bin_of(score: float) -> int:
     return min(max(int(place), 0), N_BINS - 1)
 
 
-class RarityCalibration(Restorable):
+class RarityCalibration(Recorded):
     """Turns a frame's score into "one frame in N scores as high as this here".
 
     A histogram over asinh-spaced bins, whose weights halve every `halflife_s` of stream time. Up to the upper
@@ -75,6 +76,8 @@ class RarityCalibration(Restorable):
     .. [1] J. R. M. Hosking and J. R. Wallis, Technometrics 29(3), 1987, 339-349, equation 5.
     .. [2] R. L. Smith and I. Weissman, Journal of the Royal Statistical Society B 56(3), 1994, 515-528: runs.
     """
+
+    _where = "calibration"
 
     def __init__(self, halflife_s: float):
         self._halflife_s = halflife_s
@@ -133,20 +136,15 @@ class RarityCalibration(Restorable):
         self._past.t_ns = max(t_ns, 1)
         self._past.weights[_bin_of(score)] += weight
 
-    def state(self) -> State:
-        """Return what is remembered, as copies."""
-        return record_state(self._past)
-
-    def prepare(self, state: State) -> Commit:
-        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        return prepare_record(self._past, state, "calibration")
+    def _record(self) -> Any:
+        return self._past
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of the histogram and its edges."""
         return {"calibration": record_bytes(self._past) + self._lower.nbytes + self._middle.nbytes}
 
 
-class RunningSpread(Restorable):
+class RunningSpread(Recorded):
     """Running mean and deviation of one number a frame: an average at first, forgetting by half-lives later.
 
     Values further than SPREAD_CLIP deviations from the mean count as that far, and those above it teach
@@ -161,6 +159,8 @@ class RunningSpread(Restorable):
     least : float
         Smallest deviation.
     """
+
+    _where = "spread"
 
     def __init__(self, halflife_s: float, typical: float, least: float):
         self._halflife_s, self._least = halflife_s, least
@@ -193,13 +193,8 @@ class RunningSpread(Restorable):
             moments.variance += share * (step * step - moments.variance)
         moments.frames, moments.t_ns = moments.frames + 1, t_ns
 
-    def state(self) -> State:
-        """Return the moments."""
-        return record_state(self._moments)
-
-    def prepare(self, state: State) -> Commit:
-        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        return prepare_record(self._moments, state, "spread")
+    def _record(self) -> Any:
+        return self._moments
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of its numbers."""

@@ -7,10 +7,11 @@ how rare that would be.
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
-from stillwatch.base import Commit, Restorable, State, prepare_record, record_bytes, record_state, saved, saved_array
+from stillwatch.base import Recorded, record_bytes, saved, saved_array
 from stillwatch.novelty.rules import (
     EARLY_S,
     HIGHEST_LEVEL,
@@ -37,7 +38,7 @@ class _Watched:
     t_ns: int = saved(-1, low=-1)
 
 
-class FrameLevel(Restorable):
+class FrameLevel(Recorded):
     """A histogram of levels, and a normal law fitted to its lower half.
 
     Events lift some frames far above the others, for any share of the time: the upper half of what was seen says
@@ -49,6 +50,8 @@ class FrameLevel(Restorable):
     halflife_s : float
         Of what is remembered, once so much was watched; an average over everything before.
     """
+
+    _where = "level"
 
     def __init__(self, halflife_s: float):
         self._halflife_s = halflife_s
@@ -111,13 +114,8 @@ class FrameLevel(Restorable):
         place = min(int(level * LEVEL_BINS / HIGHEST_LEVEL), LEVEL_BINS - 1)
         watched.levels_s[place] += elapsed_s * (IN_EVENT if in_event else 1.0)
 
-    def state(self) -> State:
-        """Return what was watched."""
-        return record_state(self._watched)
-
-    def prepare(self, state: State) -> Commit:
-        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        return prepare_record(self._watched, state, "level")
+    def _record(self) -> Any:
+        return self._watched
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of the histogram."""
