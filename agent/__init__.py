@@ -1,7 +1,7 @@
 """A camera that watches by itself, learns what is normal in fixed memory, and tells people far away what is new.
 
 `import stillwatch` is light: neither numba nor OpenCV is loaded before a learner or a stage is asked for. The names of
-`stillwatch.learn` are here too, imported when they are first used.
+`stillwatch.learn` are here too, imported when they are first used, and `open_run`, which reads a run folder.
 """
 
 if __name__ != "stillwatch":
@@ -21,10 +21,15 @@ __all__ = [
     "SimultaneousMixture",
     "StreamGreedy",
     "__version__",
+    "open_run",
 ]
 
 
 def __getattr__(name: str):
+    if name == "open_run":
+        from stillwatch.runs import open_run
+
+        return open_run
     if name in __all__:
         from stillwatch import learn
 

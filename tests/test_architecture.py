@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "novelty": {"base", "settings", "features", "learn", "epochs", "kernels"},
     "events": {"base", "settings", "gate", "novelty", "epochs", WIRE},
     "pipeline": {"base", "settings", "gate", "features", "learn", "epochs", "novelty", "events", WIRE},
+    "runs": {"base", WIRE, DISK},
     "restart": {"base", "settings", "sources", "pipeline", WIRE, DISK},
     "outlet": {"base", "settings", "sources", "pipeline", WIRE, LIVE, DISK, THIN},
     "process": {"base", "settings", "sources", "pipeline", "restart", "outlet", WIRE, LIVE, DISK, THIN},
@@ -51,6 +52,7 @@ TOOLS_MAY_IMPORT: dict[str, set[str]] = {
     "tools.encoders": {"tools.shared"},
     "tools.bench": {"tools.shared", "tools.evaluate"},
     "tools.experiments": {"tools.shared", "tools.encoders"},
+    "tools.tables": {"tools.shared"},
     "tools.recordings": {"tools.shared", "tools.report"},
     "tools.checks": {"tools.shared"},
     "tools.pages": {"tools.shared"},
@@ -68,7 +70,7 @@ CONFINED = {
     "pickle": (),
     "shelve": (),
 }  # fmt: skip
-HEAVY = {"matplotlib", "sklearn", "scipy", "river", "kmedoids", "mcap"}
+HEAVY = {"matplotlib", "sklearn", "scipy", "river", "kmedoids", "mcap", "pandas", "pyarrow"}
 CLOCKS = {
     "time",
     "monotonic",

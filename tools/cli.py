@@ -8,6 +8,7 @@ import importlib
 import os
 import signal
 import sys
+import threading
 import traceback
 
 from stillwatch.base import AgentError, ConfigError, ExitCode, __version__, scrub, shown
@@ -19,6 +20,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ground": ("ground", "receive an agent's alerts and summaries, keep them, print alerts"),
     "ground-thin": ("ground_thin", "receive an agent's 32-byte frames from a modem, acknowledge, keep, print"),
     "report": ("report.command", "write one self-contained HTML report of a run, ground or recording folder"),
+    "events": ("tables.command", "print a run's events: for people, as CSV, JSON, Parquet, edit list, time codes"),
+    "scores": ("tables.command", "print a run's novelty frame by frame: for people, as CSV, JSON, Parquet"),
     "demo": ("demo", "run the agent in a synthetic world with a ground station beside it"),
     "record": ("record", "run on a source and record frames and decisions, for replay"),
     "replay": ("recordings.replay", "run a recording through the same pipeline again, and compare"),
@@ -125,6 +128,43 @@ def open_standard_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def _names_a_source(word: str) -> bool:
+    """Whether the first word is no command but something to watch: `stillwatch clip.mp4`."""
+    commands = {name.partition(" ")[0] for name in COMMANDS}
+    return word not in commands and not word.startswith("-") and (":" in word or os.path.exists(word))
+
+
+class Starting:
+    """Says on a terminal why nothing happens yet where a start takes long: the kernels are being compiled."""
+
+    AFTER_S = 2.0
+    MARKS = "|/-\\"
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._tell, daemon=True)
+
+    def __enter__(self) -> None:
+        if sys.stderr.isatty():
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _tell(self) -> None:
+        turn, waits = 0, self.AFTER_S
+        while not self._done.wait(waits):
+            mark, waits = self.MARKS[turn % len(self.MARKS)], 0.2
+            sys.stderr.write(f"\r{mark} compiling; a first start takes about 25 s, later ones do not")
+            sys.stderr.flush()
+            turn += 1
+        if turn:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+
+
 def tell_error(text: str) -> None:
     print(shown(scrub(text)), file=sys.stderr)
 
@@ -133,8 +173,12 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code, one of `ExitCode`."""
     open_standard_streams()
     argv = sys.argv[1:] if argv is None else argv
+    if argv and _names_a_source(argv[0]):
+        argv = ["run", *argv]
     try:
-        args = build_parser(argv).parse_args(argv)
+        with Starting():
+            parser = build_parser(argv)
+        args = parser.parse_args(argv)
         return int(args.main(args))
     except ConfigError as error:
         for problem in error.problems:
@@ -149,7 +193,10 @@ def main(argv: list[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("stillwatch"):
             raise
-        print(f"stillwatch: this command needs {error.name}: pip install 'stillwatch[tools,bench]'", file=sys.stderr)
+        print(
+            f"stillwatch: this command needs {error.name}: pip install 'stillwatch[tools,bench,tables]'",
+            file=sys.stderr,
+        )
         return int(ExitCode.USAGE)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

@@ -5,11 +5,10 @@ The `record` command: a run whose folder is the recording itself. tools/run.py d
 
 import argparse
 import pathlib
-import sys
 
 from stillwatch.process import RunOptions
-from stillwatch.tools.run import config_from, run_watched, set_up_logging
-from stillwatch.tools.shared import existing
+from stillwatch.tools.run import add_voice_arguments, config_from, run_watched, set_up_logging
+from stillwatch.tools.shared import RunVoice, existing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how frames are kept (default: storage.record_frames; sources without packets are kept lossless)",
     )
     parser.add_argument("--fresh", action="store_true", help="start anew: ignore the folder's checkpoints")
-    parser.add_argument("-v", "--verbose", action="store_true", help="more log lines on stderr")
+    add_voice_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -31,6 +30,7 @@ def main(args: argparse.Namespace) -> int:
     if args.frames:
         args.set.append(f"storage.record_frames={args.frames}")
     folder = pathlib.Path(args.folder)
-    code = run_watched(config_from(args), RunOptions(out=folder, record=folder, fresh=args.fresh))
-    print(f"replay it with: stillwatch replay {folder}", file=sys.stderr)
+    voice = RunVoice(quiet=args.quiet, as_json=args.json)
+    code = run_watched(config_from(args), RunOptions(out=folder, record=folder, fresh=args.fresh), voice)
+    voice.note(f"replay it with: stillwatch replay {folder}")
     return code

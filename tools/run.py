@@ -9,10 +9,10 @@ import logging
 import pathlib
 import sys
 
-from stillwatch.base import hide_command_line, register_uri, scrub_handlers, shown
-from stillwatch.process import RunOptions, RunResult, run_agent
+from stillwatch.base import UsageError, hide_command_line, register_uri, scrub_handlers, shown
+from stillwatch.process import RunOptions, run_agent
 from stillwatch.settings import Config, load_config
-from stillwatch.tools.shared import ProgressLine, existing, stop_on_signals
+from stillwatch.tools.shared import RunVoice, existing, stop_on_signals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,19 +21,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", metavar="DIR", help="also record frames and decisions, for replay")
     parser.add_argument("--fresh", action="store_true", help="start anew: ignore the run folder's checkpoints")
     parser.add_argument("--strict", action="store_true", help="end where publish.endpoint cannot be bound")
+    add_voice_arguments(parser)
+
+
+def add_voice_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add how much a run says."""
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object a line on stdout: alerts, notices, the end"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="say alerts and errors only")
     parser.add_argument("-v", "--verbose", action="store_true", help="more log lines on stderr")
 
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what every command has that runs an agent on a source."""
+    """Add what every command has that runs an agent on a source; `take_inputs` reads it."""
     parser.add_argument(
-        "config", nargs="?", type=existing, metavar="CONFIG", help="TOML file (default: the embedded demo's settings)"
+        "inputs",
+        nargs="*",
+        metavar="CONFIG|SOURCE",
+        help="a TOML file (default: the embedded demo's settings), and what to watch where it is not the config's",
     )
     parser.add_argument("--source", metavar="URI", help="file, image, folder, rtsp://…, v4l2:/dev/…, synthetic:NAME")
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override section.key=value")
 
 
 def main(args: argparse.Namespace) -> int:
+    take_inputs(args)
     set_up_logging(args.verbose)
     config = config_from(args)
     out = pathlib.Path(args.out) if args.out else default_folder()
@@ -41,20 +54,34 @@ def main(args: argparse.Namespace) -> int:
     options = RunOptions(out=out, record=record, fresh=args.fresh, strict=args.strict)
     if args.config and not sys.stderr.isatty():  # on a terminal SIGHUP says that the terminal is gone
         options.read_config = lambda: config_from(args)
-    return run_watched(config, options)
+    return run_watched(config, options, RunVoice(quiet=args.quiet, as_json=args.json))
 
 
-def run_watched(config: Config, options: RunOptions) -> int:
-    """Run the agent with progress on a terminal until it ends or a signal asks; say how it ended; return the code."""
-    line = ProgressLine(enabled=sys.stderr.isatty())
-    options.on_progress = line.update
-    options.on_note = tell
+def take_inputs(args: argparse.Namespace) -> None:
+    """Tell a config from a source among the inputs; UsageError where there are two of one kind."""
+    args.config = None
+    for text in args.inputs:
+        kind = "config" if text.endswith(".toml") else "source"
+        before = getattr(args, kind)
+        if before is not None:
+            raise UsageError(f"two {kind}s, {shown(before)} and {shown(text)}: a run has one")
+        setattr(args, kind, existing(text) if kind == "config" or _is_path(text) else text)
+
+
+def _is_path(text: str) -> bool:
+    """Whether a source is named by a path alone: no scheme, no pattern, no options."""
+    return not any(mark in text for mark in ":*?[")
+
+
+def run_watched(config: Config, options: RunOptions, voice: RunVoice) -> int:
+    """Run the agent until it ends or a signal asks; `voice` says what happens and how it ended; return the code."""
+    voice.listen(options)
     stop_on_signals(options.stop, options.reload if options.read_config is not None else None)
     try:
         result = run_agent(config, options)
     finally:
-        line.clear()
-    tell_result(result)
+        voice.clear()
+    voice.result(result)
     return result.exit_code
 
 
@@ -90,27 +117,3 @@ def default_folder() -> pathlib.Path:
         path = pathlib.Path("runs") / f"{stamp}-{number}"
         number += 1
     return path
-
-
-def tell_result(result: RunResult) -> None:
-    """Say how a run ended, on stderr, and where its folder is."""
-    counts = result.counts
-    refused = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.refused.items()))
-    parts = [f"{counts.frames} frames", f"{counts.accepted} accepted"]
-    if refused:
-        parts.append(f"refused: {refused}")
-    if counts.dropped:
-        parts.append(f"{counts.dropped} dropped")
-    parts.append(f"{counts.events} events, {counts.alerts} alerts")
-    tell(f"{result.reason}: {'; '.join(parts)}")
-    if result.waiting_alerts:
-        tell(f"{result.waiting_alerts} alerts wait for the link; the next run of this agent sends them")
-    if result.not_kept:
-        tell(f"NOT kept in {result.folder}: {', '.join(result.not_kept)}")
-    if "summary.json" not in result.not_kept:
-        tell(f"run folder {result.folder}; see it with: stillwatch report {result.folder}")
-
-
-def tell(text: str) -> None:
-    """Say one line to the person who started the run."""
-    print(shown(text), file=sys.stderr, flush=True)

@@ -53,12 +53,17 @@ PROGRESS_NS = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a person watching a run wants to know now. `learning` is 0 to 1, 1 once frames are scored."""
+    """What a person watching a run wants to know now.
+
+    `learning` is 0 to 1, 1 once frames are scored; `share` of the source that was read, 0 to 1, None where its end is
+    not known.
+    """
 
     counts: RunCounts
     seconds: float
     learning: float
     state: str
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,7 @@ class RunOptions:
     reload: threading.Event = field(default_factory=threading.Event)  # set: read the config again
     read_config: Callable[[], Config] | None = None  # what `reload` reads
     on_progress: Callable[[Progress], None] | None = None
+    on_message: Callable[[Message], None] | None = None  # every message, as it is made
     on_note: Callable[[str], None] | None = None  # one line that a person at the start should see
 
 
@@ -195,6 +201,8 @@ class Agent:
     def send(self, message: Message) -> None:
         """The pipeline's sink: messages of the time before the sender exists are kept by nobody."""
         self._outlet.send(message)
+        if self._options.on_message is not None:
+            self._options.on_message(message)
 
     # -- start, loop, end ------------------------------------------------------------------------------------
 
@@ -356,7 +364,10 @@ class Agent:
     # -- what others ask of us -------------------------------------------------------------------------------
 
     def progress(self) -> Progress:
-        return Progress(self._counts(), self._seconds(), self.pipeline.progress, self._state.value)
+        claimed, counters = self._capture.info.frames_claimed, self._capture.counters()
+        read = self.pipeline.frames + counters["decimated"]
+        share = min(read / claimed, 1.0) if claimed and not self._capture.live else None
+        return Progress(self._counts(), self._seconds(), self.pipeline.progress, self._state.value, share)
 
     def _journal(self, command: str, arguments: dict[str, Any]) -> None:
         if self._recorder is not None:

@@ -14,6 +14,19 @@ Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 NonNegative = Annotated[float, Meta(ge=0.0)]
 Polygon = list[tuple[Fraction, Fraction]]
 MAX_EPOCH_FRAMES = 128  # bounds the thumbnails that wait for the learners
+AGENT_ID = r"^[a-z0-9][a-z0-9_-]{0,31}$"
+SIZE = r"^([1-9][0-9]{0,4}x[1-9][0-9]{0,4})?$"
+FORMAT = r"^[a-z0-9]{0,16}$"
+ENDPOINT = r"^$|^tcp://.+:\d{1,5}$|^ipc://.+$"
+CONTROL = r"^$|^auto$|^tcp://.+:\d{1,5}$|^ipc://.+$"
+# What a text must be, in the words of a message.
+TEXTS = {
+    AGENT_ID: "1 to 32 of a-z, 0-9, _ and -, the first a letter or digit",
+    SIZE: "a size such as 1280x720, or empty",
+    FORMAT: "a format such as mjpeg: at most 16 of a-z and 0-9",
+    ENDPOINT: "an address: tcp://HOST:PORT, ipc://PATH or empty",
+    CONTROL: "an address: tcp://HOST:PORT, ipc://PATH, auto or empty",
+}
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -23,7 +36,7 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 class AgentConfig(_Section, frozen=True):
     """Who this agent is. `id` is part of every topic and message; `seed` of every random choice."""
 
-    id: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")] = "cam1"
+    id: Annotated[str, Meta(pattern=AGENT_ID)] = "cam1"
     seed: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
 
 
@@ -45,8 +58,8 @@ class SourceConfig(_Section, frozen=True):
     bayer: Literal["", "rggb", "bggr", "grbg", "gbrg"] = ""  # single-channel pictures are a colour mosaic
     rtsp_transport: Literal["tcp", "udp"] = "tcp"
     tls_verify: bool = False  # most cameras sign their own certificates
-    camera_size: Annotated[str, Meta(pattern=r"^([1-9][0-9]{0,4}x[1-9][0-9]{0,4})?$")] = ""  # V4L2; empty: its default
-    camera_format: Annotated[str, Meta(pattern=r"^[a-z0-9]{0,16}$")] = ""  # V4L2: mjpeg, yuyv422, ...
+    camera_size: Annotated[str, Meta(pattern=SIZE)] = ""  # V4L2; empty: its default
+    camera_format: Annotated[str, Meta(pattern=FORMAT)] = ""  # V4L2: mjpeg, yuyv422, ...
     reconnect_cap_s: Annotated[float, Meta(ge=1.0, le=60.0)] = 4.0  # longest pause between attempts, +-20 %
     nav_csv: str = ""  # time-stamped positions of the vehicle (agent/sources/nav.py says which columns)
     nav_start: str = ""  # ISO time of a file's first frame, for a nav_csv in absolute time; empty: its first row's
@@ -165,8 +178,8 @@ class PublishConfig(_Section, frozen=True):
     Endpoints that other machines can reach need both key files (stillwatch keygen), or the agent refuses to start.
     """
 
-    endpoint: Annotated[str, Meta(pattern=r"^$|^tcp://.+:\d{1,5}$|^ipc://.+$")] = "tcp://127.0.0.1:5570"  # port 0: any
-    control: Annotated[str, Meta(pattern=r"^$|^auto$|^tcp://.+:\d{1,5}$|^ipc://.+$")] = "auto"  # empty: no commands
+    endpoint: Annotated[str, Meta(pattern=ENDPOINT)] = "tcp://127.0.0.1:5570"  # port 0: any
+    control: Annotated[str, Meta(pattern=CONTROL)] = "auto"  # empty: no commands
     queue: Annotated[int, Meta(ge=1, le=10_000)] = 64  # messages that may wait for one slow subscriber
     heartbeat_s: Annotated[float, Meta(gt=0.0, le=60.0)] = 1.0
     key_file: str = ""  # the agent's NAME.key

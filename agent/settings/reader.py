@@ -18,9 +18,10 @@ from typing import Any
 import msgspec
 
 from stillwatch.base import ConfigError, UsageError, secrets, shown
-from stillwatch.settings.config import Config
+from stillwatch.settings.config import TEXTS, Config
 
 _MAX_FILE_BYTES = 1_000_000
+SOURCE_URI = "source.uri"
 
 Sections = dict[str, dict[str, Any]]  # {section: {key: converted value}}
 
@@ -40,8 +41,13 @@ class Problem:
         return f"{where}: {self.key}: {self.message}" if self.key else f"{where}: {self.message}"
 
 
-def load_config(path: str | os.PathLike[str] | None, overrides: Iterable[str] = ()) -> Config:
+def load_config(
+    path: str | os.PathLike[str] | None, overrides: Iterable[str] = (), *, opens_source: bool = True
+) -> Config:
     """Return the config of a TOML file (None: the defaults) with "section.key=value" overrides applied.
+
+    `opens_source`: whether the file's source.uri will be opened. Secrets that it refers to are looked up only then, and
+    never where an override takes its place.
 
     Raises
     ------
@@ -56,7 +62,10 @@ def load_config(path: str | os.PathLike[str] | None, overrides: Iterable[str] = 
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([Problem(name, "", "", f"not valid TOML: {error}")]) from None
     lines = _key_lines(text)
-    sections = _convert_sections(table, name, lines, problems)
+    overrides = list(overrides)
+    replaced = any(override.partition("=")[0].strip() == SOURCE_URI for override in overrides)
+    unread = {SOURCE_URI} if replaced or not opens_source else set()
+    sections = _convert_sections(table, name, lines, problems, unread)
     for override in overrides:
         _apply_override(override, sections, problems)
     config = Config(**{key: _section_type(key)(**values) for key, values in sections.items()}) if sections else Config()
@@ -136,8 +145,13 @@ def _section_type(name: str) -> type[Any]:
     raise KeyError(name)
 
 
-def _convert_sections(table: Mapping[str, Any], name: str, lines: dict[str, int], problems: list[Problem]) -> Sections:
-    """Return every section's values; what cannot be converted is a problem and keeps its default."""
+def _convert_sections(
+    table: Mapping[str, Any], name: str, lines: dict[str, int], problems: list[Problem], unread: set[str]
+) -> Sections:
+    """Return every section's values; what cannot be converted is a problem and keeps its default.
+
+    `unread` are keys whose secrets nobody needs: they stay references.
+    """
     known = [field.name for field in msgspec.structs.fields(Config)]
     sections: Sections = {}
     defaults = Config()
@@ -153,12 +167,19 @@ def _convert_sections(table: Mapping[str, Any], name: str, lines: dict[str, int]
             for key, value in values.items():
                 dotted = f"{section}.{key}"
                 place = Problem(name, dotted, "", "", lines.get(dotted, 0))
-                _convert_key(section, key, value, sections, place, problems)
+                _convert_key(section, key, value, sections, place, problems, expands=dotted not in unread)
     return sections
 
 
 def _convert_key(
-    section: str, key: str, value: Any, sections: Sections, place: Problem, problems: list[Problem]
+    section: str,
+    key: str,
+    value: Any,
+    sections: Sections,
+    place: Problem,
+    problems: list[Problem],
+    *,
+    expands: bool = True,
 ) -> None:
     fields = {field.name: field for field in msgspec.structs.fields(_section_type(section))}
 
@@ -171,7 +192,7 @@ def _convert_key(
     if isinstance(value, float) and not math.isfinite(value):
         complain(f"{value} is not a finite number")
         return
-    if isinstance(value, str):
+    if isinstance(value, str) and expands:
         try:
             value = secrets.expand(value)
         except ConfigError as error:
@@ -221,7 +242,7 @@ def _limit(kind: Any, error: str) -> str:
     if isinstance(info, msgspec.inspect.BoolType):
         return "is not true or false"
     if isinstance(info, msgspec.inspect.StrType):
-        return f"is not a text matching {info.pattern}" if info.pattern else "is not a text"
+        return f"is not {TEXTS[info.pattern]}" if info.pattern else "is not a text"
     return f"does not fit: {error[0].lower()}{error[1:]}"
 
 

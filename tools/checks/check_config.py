@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     problems, memory = [], []
     try:
-        config = load_config(args.config, args.set)
+        config = load_config(args.config, args.set, opens_source=False)
         memory = planned_memory(config)
         check_memory(config, memory, str(args.config))
     except ConfigError as error:

@@ -34,7 +34,7 @@ def main(args) -> int:
     """Sample the sources, fit, write the file, say how much of the variance it keeps."""
     if min(args.patches, args.frames) < 2:
         raise UsageError(f"--patches {args.patches} --frames {args.frames}: at least 2 of each are needed")
-    config = load_config(args.config, args.set)
+    config = load_config(args.config, args.set, opens_source=False)
     patches = Reservoir(args.patches // len(args.sources), config.agent.seed)
     frames = Reservoir(args.frames // len(args.sources), config.agent.seed + 1)
     extractor = fitting_extractor(config)

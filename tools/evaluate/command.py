@@ -51,7 +51,9 @@ def main(args) -> int:
     names = chosen_baselines(args.baselines, BASELINES if is_folder else SIMPLE)
     ends = checked_ends(args.first, args.last)
     rate = [] if args.rate is None else [f"source.rate_hz={args.rate}"]
-    config = load_config(pathlib.Path(args.config) if args.config else None, [*args.overrides, *rate])
+    config = load_config(
+        pathlib.Path(args.config) if args.config else None, [*args.overrides, *rate], opens_source=False
+    )
     if is_folder:
         clips = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in VIDEO_SUFFIXES]
         clips = [path for path in clips if path.name in truths]

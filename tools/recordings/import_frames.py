@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     source, folder = pathlib.Path(args.source), pathlib.Path(args.folder)
-    config = load_config(args.config, args.set)
+    config = load_config(args.config, args.set, opens_source=False)
     if folder.exists() and log_files(folder, RECORDING_NAME):
         raise UsageError(f"{folder}: already holds a recording: give a new folder")
     if source.is_dir():

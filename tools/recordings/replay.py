@@ -87,13 +87,13 @@ def _speed(text: str) -> float | None:
 def _other_config(path: pathlib.Path, args: argparse.Namespace) -> Config | None:
     """Return the config to replay with, None for the recorded one."""
     if args.config:
-        return load_config(args.config, args.set)
+        return load_config(args.config, args.set, opens_source=False)
     if not args.set:
         return None
     recorded = path / ".replay-config.toml"
     try:
         recorded.write_text(r.first_session(path).config_text, "utf-8")
-        return load_config(recorded, args.set)
+        return load_config(recorded, args.set, opens_source=False)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}: give a whole config with --config") from error
     finally:

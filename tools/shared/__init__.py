@@ -11,9 +11,11 @@ from stillwatch.tools.shared.json_output import json_text, print_json
 from stillwatch.tools.shared.paths import existing
 from stillwatch.tools.shared.progress import ProgressLine
 from stillwatch.tools.shared.signals import stop_on_signals
+from stillwatch.tools.shared.voice import RunVoice
 
 __all__ = [
     "ProgressLine",
+    "RunVoice",
     "add_data_argument",
     "existing",
     "find_data",

@@ -6,8 +6,10 @@ Called by run, demo and other commands that take a while. It must write nothing 
 import shutil
 import sys
 import threading
+from typing import TextIO
 
 from stillwatch.process import Progress
+from stillwatch.tools.shared import words
 
 
 class ProgressLine:
@@ -20,14 +22,7 @@ class ProgressLine:
 
     def update(self, progress: Progress) -> None:
         """Show the present state."""
-        counts = progress.counts
-        rate = counts.frames / progress.seconds if progress.seconds > 0 else 0.0
-        parts = [progress.state, f"{counts.frames} frames", f"{rate:.0f}/s"]
-        parts.append("watching" if progress.learning >= 1.0 else f"learning {100 * progress.learning:.0f} %")
-        parts.append(f"{counts.events} events, {counts.alerts} alerts")
-        if counts.dropped:
-            parts.append(f"{counts.dropped} dropped")
-        self.show("  ".join(parts))
+        self.show(progress_text(progress))
 
     def show(self, text: str) -> None:
         """Replace the line by `text`."""
@@ -39,14 +34,15 @@ class ProgressLine:
             sys.stderr.write(f"\r\x1b[2K{self._shown}")
             sys.stderr.flush()
 
-    def say(self, text: str) -> None:
-        """Print one line on stdout, above the progress."""
+    def say(self, text: str, to: TextIO | None = None) -> None:
+        """Print one line on stdout, or where told, above the progress."""
+        stream = sys.stdout if to is None else to
         with self._lock:
             if self._enabled:
                 sys.stderr.write("\r\x1b[2K")
                 sys.stderr.flush()
-            sys.stdout.write(text + "\n")
-            sys.stdout.flush()
+            stream.write(text + "\n")
+            stream.flush()
             if self._enabled:
                 sys.stderr.write(self._shown)
                 sys.stderr.flush()
@@ -58,3 +54,17 @@ class ProgressLine:
                 sys.stderr.write("\r\x1b[2K")
                 sys.stderr.flush()
                 self._shown = ""
+
+
+def progress_text(progress: Progress) -> str:
+    """Return the state of a run in one line: how far, how fast, how long yet, how much it knows, what it raised."""
+    counts, share = progress.counts, progress.share
+    rate = counts.frames / progress.seconds if progress.seconds > 0 else 0.0
+    parts = [progress.state] if share is None else [f"{100 * share:.0f} %"]
+    parts += [f"{counts.frames} frames", f"{rate:.0f}/s"]
+    if share is not None and 0.01 < share < 1.0 and progress.seconds > 1.0:
+        parts.append(f"{words.duration(progress.seconds * (1.0 - share) / share)} left")
+    parts.append("watching" if progress.learning >= 1.0 else f"learning {100 * progress.learning:.0f} %")
+    parts.append(f"{counts.events} events, {counts.alerts} alerts")
+    parts += [f"{counts.dropped} dropped"] * bool(counts.dropped)
+    return "  ".join(parts)

@@ -81,7 +81,7 @@ def alert_line(alert: Alert, stream_s: float | None = None) -> str:
         parts.append(place(alert.x, alert.y))
     if alert.rarity is not None and math.isfinite(alert.rarity) and alert.rarity > 1:
         parts.append(f"one frame in {rarity(alert.rarity).replace(_THIN_SPACE, ' ')}")
-    if alert.phase != "new":
+    if alert.phase != "new" and alert.duration_s > 0:
         parts.append(f"for {duration(alert.duration_s)}")
     nav = alert.nav
     if nav is not None and nav.latitude is not None and nav.longitude is not None:

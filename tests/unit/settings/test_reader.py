@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from stillwatch.base.errors import ConfigError, UsageError
-from stillwatch.settings.config import Config
+from stillwatch.settings.config import TEXTS, Config
 from stillwatch.settings.reader import config_hash, config_toml, load_config, recorded_config
 
 BROKEN = [
@@ -28,7 +28,7 @@ BROKEN = [
     ("[source]\nuri = 3", "2: source.uri: 3 is not a text"),
     ("[source]\nuri = '${env:NOT_SET_1}'", "2: source.uri: ${env:NOT_SET_1}: the environment has no NOT_SET_1"),
     ("[source]\nuri = '${file:/no/such}'", "2: source.uri: ${file:/no/such}: cannot be read: No such file"),
-    ("[agent]\nid = 'Cam 1'", "2: agent.id: 'Cam 1' is not a text matching ^[a-z0-9]"),
+    ("[agent]\nid = 'Cam 1'", "2: agent.id: 'Cam 1' is not 1 to 32 of a-z, 0-9, _ and -"),
     ("[agent]\nseed = -1", "2: agent.seed: -1 is not a whole number in [0, 2147483647]"),
     ("[novelty]\ncamera = 'flying'", "2: novelty.camera: 'flying' is not one of auto, fixed, moving"),
     ("[features]\nbin_px = 4", "2: features.bin_px: 4 does not fit"),
@@ -114,6 +114,21 @@ def test_secrets_come_from_the_environment_or_a_file(write, tmp_path, monkeypatc
     monkeypatch.setenv("CAMERA_USER", "ann")
     config = load_config(write(f"[source]\nuri = 'rtsp://${{env:CAMERA_USER}}:${{file:{tmp_path}/password}}@cam/1'"))
     assert config.source.uri == "rtsp://ann:s3cret@cam/1"
+
+
+def test_a_secret_is_asked_for_only_where_its_uri_is_opened(write):
+    path = write("[source]\nuri = 'rtsp://ann:${env:NOT_SET_1}@cam/1'")
+    assert load_config(path, ['source.uri="clip.mp4"']).source.uri == "clip.mp4"
+    assert load_config(path, opens_source=False).source.uri == "rtsp://ann:${env:NOT_SET_1}@cam/1"
+    with pytest.raises(ConfigError, match="NOT_SET_1"):
+        load_config(path)
+
+
+def test_every_pattern_of_a_text_has_words():
+    """A message must not show a regular expression."""
+    sections = [field.type for field in msgspec.structs.fields(Config)]
+    kinds = [msgspec.inspect.type_info(item.type) for part in sections for item in msgspec.structs.fields(part)]
+    assert {kind.pattern for kind in kinds if getattr(kind, "pattern", None)} == set(TEXTS)
 
 
 def test_a_written_config_reads_back_equal(write):

@@ -20,6 +20,8 @@ CLI = [sys.executable, "-m", "stillwatch.tools.cli"]
 READERS = {
     "run": ["", "--out", "OUT"],
     "report": [""],
+    "events": [""],
+    "scores": [""],
     "record": ["", "OUT"],
     "replay": [""],
     "compare": ["", ""],
@@ -51,6 +53,27 @@ def test_a_source_that_is_not_there_is_bad_usage(tmp_path, capsys):
     for uri in (f"{tmp_path}/absent.mp4", f"{tmp_path}/*.png"):
         assert main(["run", "--source", uri, "--out", str(tmp_path / "out")]) == ExitCode.USAGE
         assert uri in capsys.readouterr().err
+
+
+def test_what_is_watched_may_stand_alone(tmp_path, capsys):
+    """`stillwatch clip.mp4` and `run clip.mp4` are runs on a source; a word that is neither is no command."""
+    clip = tmp_path / "clip.mp4"
+    clip.write_bytes(b"no video")
+    for words in ([str(clip)], ["run", str(clip)], ["run", "--source", str(clip)]):
+        assert main([*words, "--out", str(tmp_path / "out")]) == ExitCode.SOURCE
+        assert str(clip) in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["reprot"])
+
+
+def test_a_run_has_one_source_and_one_config(tmp_path, capsys):
+    for name in ("a.toml", "b.toml", "c.mp4", "d.mp4"):
+        (tmp_path / name).touch()
+    for kind, pair in (("configs", ("a.toml", "b.toml")), ("sources", ("c.mp4", "d.mp4"))):
+        assert main(["run", *(str(tmp_path / name) for name in pair)]) == ExitCode.USAGE
+        told = capsys.readouterr().err
+        assert f"two {kind}" in told
+        assert all(str(tmp_path / name) in told for name in pair)
 
 
 def test_the_readme_shows_the_exit_codes():

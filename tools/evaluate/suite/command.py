@@ -63,7 +63,7 @@ def main(args) -> int:
     if worlds < 0 or args.seed < 0 or args.jobs < 1:
         raise UsageError("--worlds and --seed must not be below 0, nor --jobs below 1")
     baselines = chosen_baselines(args.baselines, ())
-    config = load_config(pathlib.Path(args.config) if args.config else None, args.overrides)
+    config = load_config(pathlib.Path(args.config) if args.config else None, args.overrides, opens_source=False)
     config = structs.replace(config, publish=structs.replace(config.publish, endpoint=""))
     seeds = range(args.seed, args.seed + worlds)
     cases = cases_of(data, groups, seeds, *PLANS[args.plan])

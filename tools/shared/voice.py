@@ -1,0 +1,125 @@
+"""What a person at the terminal sees of a run: one line an alert, notices, progress, how it ended and what to do next.
+
+Made by run and record; its methods run on the pipeline thread. Alerts go to stdout, all else to stderr, so that a pipe
+holds alerts alone.
+"""
+
+import logging
+import os
+import sys
+from typing import Any, TextIO, cast
+
+from stillwatch.base import scrub, shown
+from stillwatch.process import RunOptions, RunResult
+from stillwatch.runs import alert_row
+from stillwatch.tools.shared import words
+from stillwatch.tools.shared.json_output import json_text
+from stillwatch.tools.shared.progress import ProgressLine
+from stillwatch.transport.wire import Alert, LogNotice, Message
+
+_NEW, _OVER, _PLAIN = "\x1b[1;33m", "\x1b[2m", "\x1b[0m"
+
+
+class _AboveProgress:
+    """Where log lines go while a progress line stands: they would be glued to it."""
+
+    def __init__(self, line: ProgressLine):
+        self._line = line
+
+    def write(self, text: str) -> None:
+        self._line.say(text.removesuffix("\n"), to=sys.stderr)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+class RunVoice:
+    """Says what happens in a run.
+
+    Parameters
+    ----------
+    quiet : bool
+        Alerts and errors only.
+    as_json : bool
+        One JSON object a line on stdout for alerts, notices and the end; no words, no progress.
+    """
+
+    def __init__(self, *, quiet: bool = False, as_json: bool = False):
+        self._quiet, self._as_json = quiet, as_json
+        self._line = ProgressLine(enabled=sys.stderr.isatty() and not quiet and not as_json)
+        self._in_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self._started_t_ns: int | None = None  # stream time of frame 0; None where the run began later
+
+    def listen(self, options: RunOptions) -> None:
+        """Take the callbacks of a run."""
+        options.on_progress, options.on_note, options.on_message = self._line.update, self.note, self.message
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stderr:
+                handler.setStream(cast(TextIO, _AboveProgress(self._line)))
+
+    def message(self, message: Message) -> None:
+        """Say what a person should know of a message."""
+        if message.frame == 0 and self._started_t_ns is None:
+            self._started_t_ns = message.t_ns
+        if isinstance(message, Alert):
+            self._alert(message)
+        elif isinstance(message, LogNotice):
+            if self._as_json:
+                self._object("notice", {"level": message.level, "code": message.code, "text": message.text})
+            elif message.level != "info":
+                self._line.say(f"{message.level}: {message.text}", to=sys.stderr)
+
+    def note(self, text: str) -> None:
+        """Say one line at the start or the end."""
+        if self._as_json:
+            self._object("note", {"text": shown(scrub(text))})
+        elif not self._quiet:
+            self._line.say(shown(text), to=sys.stderr)
+
+    def clear(self) -> None:
+        """Take the progress away."""
+        self._line.clear()
+
+    def result(self, result: RunResult) -> None:
+        """Say how the run ended, where its folder is and what can be done with it."""
+        counts = result.counts
+        if self._as_json:
+            end = {"reason": result.reason, "exit_code": int(result.exit_code), **counts.as_dict()}
+            self._object("end", {**end, "hash": result.hash, "folder": result.folder})
+        for text in _troubles(result):
+            print(shown(text), file=sys.stderr, flush=True)
+        if self._as_json or self._quiet:
+            return
+        refused = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in sorted(counts.refused.items()))
+        parts = [f"{counts.frames} frames", f"{counts.accepted} accepted"]
+        parts += [f"refused: {refused}"] * bool(refused) + [f"{counts.dropped} dropped"] * bool(counts.dropped)
+        parts.append(f"{counts.events} events, {counts.alerts} alerts")
+        self.note(f"{result.reason}: {'; '.join(parts)}")
+        if "summary.json" not in result.not_kept:
+            self.note(f"run folder {result.folder}; see it with: stillwatch report {result.folder}")
+            if counts.alerts:
+                self.note(f"its events as a table: stillwatch events {result.folder} --csv")
+
+    def _alert(self, alert: Alert) -> None:
+        started = self._started_t_ns
+        stream_s = None if started is None else (alert.t_ns - started) / 1e9
+        if self._as_json:
+            self._object("alert", alert_row(alert, stream_s))
+            return
+        text = words.alert_line(alert, stream_s)
+        if self._in_colour and alert.phase != "update":
+            text = f"{_NEW if alert.phase == 'new' else _OVER}{text}{_PLAIN}"
+        self._line.say(text)
+
+    def _object(self, what: str, fields: dict[str, Any]) -> None:
+        self._line.say(json_text({"what": what, **fields}))
+
+
+def _troubles(result: RunResult) -> list[str]:
+    """Return what went wrong beside the watching: said however quiet the run is."""
+    troubles = []
+    if result.waiting_alerts:
+        troubles.append(f"{result.waiting_alerts} alerts wait for the link; the next run of this agent sends them")
+    if result.not_kept:
+        troubles.append(f"NOT kept in {result.folder}: {', '.join(result.not_kept)}")
+    return troubles

@@ -1,0 +1,6 @@
+"""A run's events and scores as tables: CSV, JSON, Parquet, an edit list, time codes.
+
+Owns: the formats.
+In: run folders. Out: text on stdout, files.
+Imports: the agent, transport, tools.shared.
+"""

@@ -1,0 +1,74 @@
+"""Prints a run's events or scores as a table.
+
+The `events` and `scores` commands. agent/runs reads the folder.
+"""
+
+import argparse
+import pathlib
+import sys
+
+from stillwatch.base import UsageError, shown
+from stillwatch.runs import Table, open_run
+from stillwatch.tools.shared import existing, print_json, words
+from stillwatch.tools.tables.formats import csv_lines, edit_list, time_codes, write_parquet
+
+DEFAULT_FPS = 25.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", type=existing, metavar="RUN", help="run folder, ground station's folder or recording")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="comma-separated values with a heading")
+    form.add_argument("--json", action="store_true", help="one JSON object: {rows: [...]}")
+    form.add_argument("--parquet", metavar="FILE", help="write a Parquet file (needs pyarrow)")
+    if parser.prog.endswith("events"):
+        form.add_argument("--edl", action="store_true", help="an edit list (CMX 3600) for video editors")
+        form.add_argument("--timecodes", action="store_true", help="start,end,start,end … as HH:MM:SS.mmm")
+        parser.add_argument(
+            "--fps", type=float, default=DEFAULT_FPS, metavar="HZ", help="frames a second of the edit list (25)"
+        )
+
+
+def main(args: argparse.Namespace) -> int:
+    tables = open_run(args.run)
+    table = tables.scores() if args.command == "scores" else tables.events()
+    if args.json:
+        print_json({"rows": table.rows})
+    elif args.csv:
+        sys.stdout.writelines(csv_lines(table))
+    elif args.parquet:
+        write_parquet(table, pathlib.Path(args.parquet))
+        print(args.parquet)
+    elif getattr(args, "edl", False):
+        if not 1.0 <= args.fps <= 1000.0:
+            raise UsageError(f"--fps: {args.fps:g} is not a rate in [1, 1000]")
+        clip = pathlib.PurePath(str(tables.info.get("source", "") or tables.path.name)).name
+        sys.stdout.writelines(edit_list(table, args.fps, clip))
+    elif getattr(args, "timecodes", False):
+        print(",".join(time_codes(table)))
+    else:
+        _tell(table)
+    return 0
+
+
+def _tell(table: Table) -> None:
+    """Print the table for a person."""
+    if table.name == "scores":
+        for row in table:
+            known = row["score"] is not None
+            rare = f"one frame in {words.rarity(row['rarity'])}" if known and row["rarity"] else row["state"]
+            score = f"{row['score']:8.3f}" if known else " " * 8
+            print(f"{words.clock_time(row['stream_s'])}  frame {row['frame']:<8}{score}  {shown(rare)}")
+        return
+    for row in table:
+        parts = [words.clock_time(row["stream_s"])] + [f"frame {row['frame']}"] * (row["frame"] is not None)
+        parts += [f"event {row['id']}", words.title_of(row["kind"]).lower()]
+        if row["x"] is not None and row["y"] is not None:
+            parts.append(words.place(row["x"], row["y"]))
+        if row["rarity"] is not None and row["rarity"] > 1:
+            parts.append(f"one frame in {words.rarity(row['rarity'])}")
+        parts += ["no end received"] * (row["phase"] != "end")
+        parts += [f"for {words.duration(row['duration_s'])}"] * (row["phase"] == "end" and row["duration_s"] > 0)
+        print(shown("  ".join(parts)))
+    if not len(table):
+        print("no event was told")
