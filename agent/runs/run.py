@@ -1,0 +1,124 @@
+"""Reads a run: `stillwatch.open_run(path)` gives its events, scores, models, exemplars and pictures.
+
+Used by people's programs and by the events and scores commands. It must not change the folder.
+"""
+
+import pathlib
+from typing import Any
+
+from stillwatch.runs.rows import alert_row, utc_text
+from stillwatch.runs.table import Table
+from stillwatch.transport.disk import Run
+from stillwatch.transport.disk import open_run as open_folder
+from stillwatch.transport.wire import Alert, Exemplar, Message, Model, Score
+
+EVENT_COLUMNS = (
+    "id", "kind", "phase", "t_utc", "stream_s", "end_s", "frame", "end_frame", "duration_s", "severity", "rarity",
+    "score", "x", "y", "boxes", "picture_frame", "nearest", "run",
+)  # fmt: skip
+SCORE_COLUMNS = ("frame", "t_utc", "stream_s", "score", "rarity", "state", "event", "run")
+
+
+def open_run(path: pathlib.Path | str) -> "RunTables":
+    """Open a run folder, a ground station's folder or a recording for reading.
+
+    Raises
+    ------
+    LogError
+        No such folder, or no message log in it.
+    """
+    return RunTables(open_folder(path))
+
+
+class RunTables:
+    """What a run left, read anew at each call: a run that is still going on has more each time.
+
+    Attributes
+    ----------
+    path : Path
+    info : dict
+        Agent, run, versions, source, as far as the folder holds them.
+    config_text : str
+        TOML; empty where the folder has none.
+    summary : dict or None
+        Counts and the learned state's hash; None while the run goes on.
+    """
+
+    def __init__(self, folder: Run):
+        self._folder = folder
+        self.path, self.info = folder.path, folder.info
+        self.config_text, self.summary = folder.config_text, folder.summary
+
+    def __repr__(self) -> str:
+        counts = self.summary or {}
+        told = ", ".join(f"{counts[name]} {name}" for name in ("frames", "events", "alerts") if name in counts)
+        return f"<run {self.path}: {told or 'not ended'}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p><b>{self.path.name}</b>, {self.info.get('agent', '')}</p>{self.events()._repr_html_()}"
+
+    def events(self) -> Table:
+        """Return one row an event, in order of their beginning.
+
+        The columns are those of `alert_row`, as told last, and: `end_s`, seconds into the stream at which it ended, or
+        None where no end is known; `run`, the start of the agent that it belongs to.
+        """
+        starts: dict[tuple[str, int], int] = {}
+        rows: dict[tuple[str, int, int], dict[str, Any]] = {}
+        for _, message in self._folder.messages({"alert", "score"}):
+            started = starts.setdefault((message.run, message.epoch), message.t_ns)
+            if isinstance(message, Alert):
+                row = alert_row(message, (message.t_ns - started) / 1e9)
+                key = (message.run, message.epoch, message.id)
+                first = rows.get(key, row)
+                end_s = round(row["stream_s"] + row["duration_s"], 3) if row["phase"] == "end" else None
+                rows[key] = row | {"t_utc": first["t_utc"], "end_s": end_s, "run": message.run}
+        return Table("events", EVENT_COLUMNS, list(rows.values()))
+
+    def scores(self) -> Table:
+        """Return one row a frame: frame, t_utc, stream_s, score and rarity (None while learning or refused), event
+        (id or None), run, and state: scored, learning, or the gate's reason for refusing it."""
+        starts: dict[tuple[str, int], int] = {}
+        rows = []
+        for _, message in self._folder.messages({"score"}):
+            started = starts.setdefault((message.run, message.epoch), message.t_ns)
+            if isinstance(message, Score):
+                rows.append(
+                    {
+                        "frame": message.frame,
+                        "t_utc": utc_text(message.wall_ns),
+                        "stream_s": round((message.t_ns - started) / 1e9, 3),
+                        "score": message.value,
+                        "rarity": message.rarity,
+                        "state": message.reason or ("learning" if message.learning else "scored"),
+                        "event": message.event if message.event >= 0 else None,
+                        "run": message.run,
+                    }
+                )
+        return Table("scores", SCORE_COLUMNS, rows)
+
+    def models(self) -> dict[str, Model]:
+        """Return the newest model of each name: its arrays are NumPy's (WIRE.md says which)."""
+        return {message.which: message for message in self._messages("model") if isinstance(message, Model)}
+
+    def exemplars(self) -> list[Exemplar]:
+        """Return the exemplars that are held at the end, with their JPEGs, in the order of their ids."""
+        held: dict[int, Exemplar] = {}
+        for message in self._messages("exemplar"):
+            if isinstance(message, Exemplar):
+                for gone in [] if message.removed is None else message.removed.tolist():
+                    held.pop(gone, None)
+                if message.id >= 0:
+                    held[message.id] = message
+        return [held[number] for number in sorted(held)]
+
+    def pictures(self) -> dict[int, bytes]:
+        """Return the best picture of each event as a JPEG, by the event's id; none where none was received."""
+        return {
+            message.id: message.thumbnail
+            for message in self._messages("alert")
+            if isinstance(message, Alert) and message.thumbnail
+        }
+
+    def _messages(self, kind: str) -> list[Message]:
+        return [message for _, message in self._folder.messages({kind})]
