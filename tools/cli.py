@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "run the agent in a synthetic world with a ground station beside it"),
     "record": ("record", "run on a source and record frames and decisions, for replay"),
     "replay": ("recordings.replay", "run a recording through the same pipeline again, and compare"),
+    "survey": ("survey.command", "cluster the pictures of many dives at once, and write one page about them"),
     "compare": ("report.compare", "say how two runs differ: events, scores, models"),
     "inspect": ("recordings.inspect", "show what a checkpoint, recording or run folder holds"),
     "recover": ("recordings.recover", "save what is whole of a damaged recording, and say what was lost"),
@@ -76,6 +77,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "experiment exemplars-gp": ("experiments.exemplars.command", "Gaussian-process active sets on KIN40K"),
     "experiment exemplars-frames": ("experiments.exemplars.command", "do few frames cover what happened in the clips?"),
     "experiment encoders": ("experiments.encoders", "encoders fitted on one scene and used on another"),
+    "experiment survey-caltech": (
+        "experiments.survey.command",
+        "clusters against labels: Caltech's classes of the thesis",
+    ),
+    "experiment survey-scenes": ("experiments.survey.command", "clusters against labels: any folder of class folders"),
+    "experiment survey-transects": ("experiments.survey.command", "clusters against the ground of made dives"),
     "experiment novelty-digits": ("experiments.novelty", "unseen classes and midpoints, by density"),
 }
 

@@ -2,5 +2,5 @@
 
 Owns: designs, peers.
 In: the shared data. Out: rows.
-Imports: the agent, transport, tools.shared, tools.encoders.
+Imports: the agent, transport, tools.shared, tools.encoders, tools.survey.
 """

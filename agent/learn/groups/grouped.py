@@ -4,7 +4,7 @@ Called by tools/survey/ and by users of the library. It holds all rows while it 
 streams.
 """
 
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class GroupedMixture(Configured):
     def __init__(
         self,
         *,
-        weights: Literal["dirichlet", "generalised_dirichlet", "stick_breaking"] = "dirichlet",
+        weights: str = "dirichlet",
         c_width: float = 0.04,
         is_whitened: bool = False,
         concentration: float = 1.0,

@@ -3,7 +3,7 @@
 Called by tools/survey/ and by users of the library. It holds all rows while it learns.
 """
 
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class SimultaneousMixture(Configured):
     def __init__(
         self,
         *,
-        weights: Literal["dirichlet", "generalised_dirichlet", "stick_breaking"] = "generalised_dirichlet",
+        weights: str = "generalised_dirichlet",
         concentration: float = 1.0,
         phi: float = 1.0,
         c_width: float = 1.0,

@@ -1,0 +1,123 @@
+"""The survey command from pictures to its files: two dives of two grounds, and what may be wrong with them."""
+
+import csv
+import json
+
+import cv2
+import numpy as np
+import pytest
+
+from stillwatch.tools.cli import main
+from stillwatch.worlds import make_world
+
+N = 12
+
+
+def striped(seed, vertical):
+    """Return a picture of stripes with noise, (64, 80, 3) uint8."""
+    rng = np.random.default_rng(seed)
+    wave = np.sin(np.arange(80) / (1.5 + 0.05 * rng.random())) * 80 + 128
+    image = np.tile(wave, (80, 1)) if vertical else np.tile(wave[:, None], (1, 80))
+    noisy = image[:64] + rng.normal(0, 8, (64, 80))
+    return cv2.merge([noisy.clip(0, 255).astype(np.uint8)] * 3)
+
+
+@pytest.fixture(scope="module")
+def surveyed(tmp_path_factory):
+    """Return (folder of results, its survey.json): dive a has both grounds, dive b one; one picture is broken."""
+    root = tmp_path_factory.mktemp("survey")
+    labels, nav = ["picture,label"], ["picture,latitude,longitude"]
+    for dive in "ab":
+        (root / dive).mkdir()
+        for i in range(N):
+            vertical = dive == "a" and i % 2 == 0
+            cv2.imwrite(str(root / dive / f"{i}.png"), striped(ord(dive) * 100 + i, vertical))
+            labels.append(f"{dive}/{i}.png,{'up' if vertical else 'across'}")
+            nav.append(f"{dive}/{i}.png,{10 + i * 1e-5},{20}" if i % 3 else f"{dive}/{i}.png,,")
+    (root / "a" / "broken.png").write_bytes(b"none")
+    (root / "labels.csv").write_text("\n".join(labels))
+    (root / "nav.csv").write_text("\n".join(nav))
+    out = root / "out"
+    given = ["--labels", str(root / "labels.csv"), "--nav", str(root / "nav.csv"), "--c-width", "0.01"]
+    assert main(["survey", str(root / "a"), str(root / "b"), "--out", str(out), *given]) == 0
+    return out, json.loads((out / "survey.json").read_text())
+
+
+def test_the_summary_tells_clusters_dives_labels_and_what_was_skipped(surveyed):
+    _, summary = surveyed
+    assert summary["items"] == 2 * N
+    assert [group["name"] for group in summary["groups"]] == ["a", "b"]
+    assert summary["unreadable"] == ["a/broken.png"]
+    assert summary["labels"]["homogeneity"] > 0.9
+    assert sum(cluster["weight"] for cluster in summary["clusters"]) == pytest.approx(1.0)
+    assert all(cluster["exemplars"] for cluster in summary["clusters"])
+    assert summary["groups"][0]["own_clusters"]
+    assert not set(summary["groups"][0]["own_clusters"]) & set(summary["groups"][1]["own_clusters"])
+
+
+def test_every_picture_has_its_row_and_every_position_its_point(surveyed):
+    out, _ = surveyed
+    with (out / "assignments.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * N
+    assert {row["dive"] for row in rows} == {"a", "b"}
+    points = json.loads((out / "survey.geojson").read_text())["features"]
+    assert len(points) == sum(row["latitude"] != "" for row in rows) == 2 * N - 8
+    assert points[0]["geometry"]["coordinates"][0] == 20.0
+
+
+def test_the_page_needs_nothing_from_outside(surveyed):
+    page = (surveyed[0] / "survey.html").read_text()
+    assert "http" not in page
+    assert "<svg" in page
+    assert page.count("<circle") == 2 * N - 8
+    assert "data:image/jpeg;base64" in page
+    assert "1 pictures cannot be read" in page
+    assert "8 pictures have no position" in page
+
+
+def test_a_second_survey_finds_what_was_described(surveyed, monkeypatch):
+    out, summary = surveyed
+
+    def refuse(*_):
+        raise AssertionError("a picture was described again")
+
+    monkeypatch.setattr("stillwatch.tools.survey.describe.describe_images", refuse)
+    assert main(["survey", str(out.parent / "a"), str(out.parent / "b"), "--out", str(out), "--c-width", "0.01"]) == 0
+    again = json.loads((out / "survey.json").read_text())
+    assert again["free_energy"] == summary["free_energy"]
+    assert again["labels"] is None
+
+
+def test_one_picture_is_a_survey(tmp_path, capsys):
+    cv2.imwrite(str(tmp_path / "only.png"), striped(0, True))
+    assert main(["survey", str(tmp_path), "--out", str(tmp_path / "out"), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["clusters"]) == 1
+    assert "No positions" in (tmp_path / "out" / "survey.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "message"),
+    [
+        ({}, [], "no pictures"),
+        ({"a.png": b"none"}, [], "none of the 1 pictures can be read"),
+        ({"a.png": b"none"}, ["--c-width", "0"], "--c-width 0.0"),
+        ({"a.png": b"none"}, ["--nav", "nowhere.csv"], "nowhere.csv: No such file"),
+    ],
+)
+def test_what_cannot_be_surveyed_is_one_message_and_exit_2(tmp_path, capsys, files, given, message):
+    folder = tmp_path / "dive"
+    folder.mkdir()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    assert main(["survey", str(folder), "--out", str(tmp_path / "out"), *given]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_world_of_one_ground_is_few_clusters(tmp_path, capsys):
+    world = make_world("transect", seed=3, n_frames=20, width=160, height=120, quiet=True)
+    for i in range(20):
+        cv2.imwrite(str(tmp_path / f"{i}.png"), world.render(i))
+    given = ["--c-width", "0.5", "--json"]
+    assert main(["survey", str(tmp_path), "--out", str(tmp_path / "out"), *given]) == 0
+    assert len(json.loads(capsys.readouterr().out)["clusters"]) <= 2

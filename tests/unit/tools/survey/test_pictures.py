@@ -1,0 +1,77 @@
+"""What a survey takes: folders as dives, labels, positions, and what is wrong with them."""
+
+import cv2
+import numpy as np
+import pytest
+
+from stillwatch.base import UsageError
+from stillwatch.tools.survey import dives_of, labels_of
+from stillwatch.tools.survey.pictures import positions_of, read_picture
+
+
+def write(path, size=(20, 30)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cv2.imwrite(str(path), np.full((*size, 3), 90, np.uint8))
+
+
+@pytest.fixture
+def mission(tmp_path):
+    for name in ("dive1/img2.png", "dive1/img10.png", "dive2/img1.png"):
+        write(tmp_path / "mission" / name)
+    (tmp_path / "mission" / "notes.txt").write_text("calm")
+    return tmp_path / "mission"
+
+
+def test_a_folder_of_folders_gives_a_dive_for_each_in_natural_order(mission):
+    found = {dive.name: [picture.name for picture in dive.pictures] for dive in dives_of([str(mission)])}
+    assert found == {"dive1": ["dive1/img2.png", "dive1/img10.png"], "dive2": ["dive2/img1.png"]}
+
+
+def test_folders_that_are_classes_are_one_dive(mission):
+    dives = dives_of([str(mission)], labels_by_folder=True)
+    assert [dive.name for dive in dives] == ["mission"]
+    assert labels_of(dives, "DIR-NAMES") == (["dive1", "dive1", "dive2"], 0)
+
+
+def test_dives_of_one_name_get_numbers(tmp_path):
+    for place in "ab":
+        write(tmp_path / place / "dive" / "1.png")
+    dives = dives_of([str(tmp_path / "a" / "dive"), str(tmp_path / "b" / "dive")])
+    assert [dive.name for dive in dives] == ["dive", "dive-2"]
+
+
+def test_a_folder_without_pictures_or_not_there_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="no pictures"):
+        dives_of([str(tmp_path)])
+    with pytest.raises(UsageError, match="no such folder"):
+        dives_of([str(tmp_path / "nowhere")])
+
+
+def test_labels_by_file_count_what_is_missing_on_either_side(mission, tmp_path):
+    table = tmp_path / "labels.csv"
+    table.write_text("picture,label\nimg2.png,sand\ndive2/img1.png,reef\ngone.png,reef\n")
+    assert labels_of(dives_of([str(mission)]), str(table)) == (["sand", "", "reef"], 1)
+
+
+def test_positions_with_gaps_are_unknown_there(mission, tmp_path):
+    table = tmp_path / "nav.csv"
+    table.write_text("picture,latitude,longitude\nimg2.png,-42.5,148.25\nimg10.png,,\nimg1.png,95,10\n")
+    found = positions_of(dives_of([str(mission)]), str(table))
+    np.testing.assert_array_equal(found, [[-42.5, 148.25], [np.nan, np.nan], [np.nan, np.nan]])
+
+
+@pytest.mark.parametrize(("text", "message"), [("a,b\n1,2\n", "no column picture"), ("", "no column picture")])
+def test_a_table_without_its_columns_is_refused(mission, tmp_path, text, message):
+    table = tmp_path / "t.csv"
+    table.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        labels_of(dives_of([str(mission)]), str(table))
+    with pytest.raises(UsageError, match="No such file"):
+        labels_of(dives_of([str(mission)]), str(tmp_path / "nowhere.csv"))
+
+
+def test_large_pictures_are_scaled_and_broken_ones_are_none(tmp_path):
+    write(tmp_path / "large.png", (480, 640))
+    (tmp_path / "broken.jpg").write_bytes(b"no picture")
+    assert read_picture(tmp_path / "large.png").shape == (240, 320, 3)
+    assert read_picture(tmp_path / "broken.jpg") is None

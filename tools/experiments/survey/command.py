@@ -1,0 +1,149 @@
+"""Clusters found without labels against labels: the thesis's ladder of models and two peers, by grouping.
+
+Called by the command line as `experiment survey-...`. It must not tune itself to what it measures: every constant is
+the thesis's.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from stillwatch.base import UsageError
+from stillwatch.learn import GroupedMixture, SimultaneousMixture
+from stillwatch.tools.experiments.survey.data import N_GROUPS, Labelled, artificial_groups, caltech, scenes, transects
+from stillwatch.tools.shared import add_data_argument, find_data, print_json
+from stillwatch.tools.survey import agreement
+
+NAMES = ("method", "grouping", "groups", "nmi", "v_measure", "ari", "clusters", "free_energy", "seconds")
+FLAT = ("kmeans", "sklearn_bgm", "bgmm", "vdp", "scm", "mcm")
+GROUPED = ("gmc", "sgmc", "mcm")
+METHODS = ("kmeans", "sklearn_bgm", "bgmm", "vdp", "gmc", "sgmc", "scm", "mcm")
+DEFAULT_METHODS = ("kmeans", "sklearn_bgm", "bgmm", "vdp", "gmc", "sgmc")
+WEIGHTS = {"bgmm": "dirichlet", "vdp": "stick_breaking", "gmc": "generalised_dirichlet", "sgmc": "dirichlet"}
+# Thesis: chapter 4's width of outdoor pictures, chapter 6's of pictures and whitened segments.
+C_WIDTH, IMAGE_WIDTH, SEGMENT_WIDTH = 0.04, 0.05, 6.0
+MOST_COMPONENTS = 30
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that the survey experiments share."""
+    parser.add_argument("folder", nargs="?", metavar="DIR", help="survey-scenes: a folder of class folders")
+    add_data_argument(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        default=list(DEFAULT_METHODS),
+        metavar="NAME",
+        help=f"of {', '.join(METHODS)} (default: all but scm and mcm)",
+    )
+    parser.add_argument("--trials", type=int, default=5, metavar="N", help="random groupings, averaged (default: 5)")
+    parser.add_argument(
+        "--c-width", type=float, default=C_WIDTH, metavar="C", help=f"(default: {C_WIDTH}, the thesis's)"
+    )
+    parser.add_argument("--every", type=int, default=6, metavar="N", help="survey-transects: one frame in N")
+    parser.add_argument("--seed", type=int, default=0)
+
+
+def main(args: argparse.Namespace) -> int:
+    """Describe the pictures once, run every method and grouping, print the rows."""
+    unknown = sorted(set(args.methods) - set(METHODS))
+    if unknown:
+        raise UsageError(f"--methods: {', '.join(unknown)} is none of {', '.join(METHODS)}")
+    if min(args.trials, args.every) < 1 or not args.c_width > 0.0:
+        raise UsageError("--trials, --every and --c-width are above 0")
+    if (args.folder is None) == (args.experiment == "survey-scenes"):
+        raise UsageError("survey-scenes, and no other, needs a folder of class folders")
+    rows = []
+    for row in runs(SETS[args.experiment](args), args):
+        rows.append({name: row[name] for name in NAMES})
+        if not args.json:
+            print("  ".join(f"{name}={shown(value)}" for name, value in rows[-1].items()), flush=True)
+    if args.json:
+        print_json({"rows": rows})
+    return 0
+
+
+def shown(value: Any) -> str:
+    """Return a figure as a line of text has it."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+SETS: dict[str, Callable[[argparse.Namespace], Labelled]] = {
+    "survey-caltech": lambda args: caltech(find_data(args.data)),
+    "survey-scenes": lambda args: scenes(args.folder),
+    "survey-transects": lambda args: transects(args.every, args.seed),
+}
+
+
+def runs(data: Labelled, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield a row for each method and grouping, figures averaged over trials."""
+    for method in args.methods:
+        if method in FLAT:
+            yield _row(method, "flat", [np.zeros(len(data.labels), np.int64)], data, args)
+        if method not in GROUPED:
+            continue
+        if data.dives is not None:
+            yield _row(method, "dives", [data.dives], data, args)
+            continue
+        for grouping in ("proportional", "random", "subset"):
+            drawn = [
+                artificial_groups(data.labels, grouping, np.random.default_rng([args.seed, trial]))
+                for trial in range(1 if grouping == "proportional" else args.trials)
+            ]
+            yield _row(method, grouping, drawn, data, args)
+
+
+def _row(method: str, grouping: str, drawn: list[np.ndarray], data: Labelled, args) -> dict[str, Any]:
+    figures = []
+    for groups in drawn:
+        began = time.perf_counter()
+        with threadpool_limits(1):
+            clusters, free_energy = _fit(method, groups, data, args)
+        seconds = time.perf_counter() - began
+        found = agreement(data.labels, clusters).figures()
+        figures.append([found[name] for name in ("nmi", "v_measure", "ari")])
+        figures[-1] += [float(len(np.unique(clusters))), np.nan if free_energy is None else free_energy, seconds]
+    mean = np.mean(figures, axis=0).tolist()
+    row = dict(zip(("nmi", "v_measure", "ari", "clusters", "free_energy", "seconds"), mean, strict=True))
+    row["clusters"] = int(row["clusters"]) if row["clusters"].is_integer() else row["clusters"]
+    n_groups = (
+        1 if grouping == "flat" else len(np.unique(np.concatenate(drawn))) if data.dives is not None else N_GROUPS
+    )
+    return {"method": method, "grouping": grouping, "groups": n_groups} | row
+
+
+def _fit(method: str, groups: np.ndarray, data: Labelled, args) -> tuple[np.ndarray, float | None]:
+    """Return (the cluster of each picture, free energy or None)."""
+    if method == "kmeans":
+        from sklearn.cluster import KMeans
+
+        n_classes = len(set(data.labels.tolist()))
+        return KMeans(n_classes, n_init=10, random_state=args.seed).fit_predict(data.whole), None
+    if method == "sklearn_bgm":
+        return _peer(data.whole, args.seed), None
+    if method in WEIGHTS:
+        model = GroupedMixture(weights=WEIGHTS[method], c_width=args.c_width).fit(data.whole, groups=groups)
+        return model.labels_, model.free_energy_
+    images = np.repeat(np.arange(len(data.labels)), data.segments.shape[1])
+    whole = data.whole if method == "mcm" else None
+    both = SimultaneousMixture(c_width=SEGMENT_WIDTH, image_width=IMAGE_WIDTH, n_init=2, seed=args.seed)
+    both.fit(data.segments.reshape(len(images), -1), images=images, groups=groups, descriptors=whole)
+    return both.labels_, both.free_energy_
+
+
+def _peer(rows: np.ndarray, seed: int) -> np.ndarray:
+    """Return the clusters of scikit-learn's variational mixture, at its defaults but for the number it starts with."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import BayesianGaussianMixture
+
+    peer = BayesianGaussianMixture(n_components=min(MOST_COMPONENTS, len(rows)), max_iter=300, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return peer.fit_predict(rows)

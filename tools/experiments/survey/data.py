@@ -1,0 +1,149 @@
+"""Labelled pictures of the survey experiments: Caltech's classes of the thesis, class folders, made dives.
+
+Called by tools/experiments/survey/command.py. What is not drawn here by seed is in the order of names.
+"""
+
+import pathlib
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from stillwatch.base import UsageError
+from stillwatch.tools.survey import (
+    Described,
+    describe_dives,
+    describe_images,
+    dives_of,
+    labels_of,
+    principal_coordinates,
+    whitened,
+)
+from stillwatch.worlds import make_world
+
+# Those of the thesis's ten classes that the shared data has; motorbikes are cut to as many as the largest other class.
+CALTECH = ("cougar_body", "Leopards", "laptop", "camera", "watch", "elephant", "beaver")
+MOTORBIKES = 40
+N_GROUPS = 10
+DIVES, FRAMES_A_DIVE = 5, 600
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Described pictures.
+
+    whole : ndarray of shape (n, 20), float64;  segments : (n, 48, 15), float64, whitened
+    labels : ndarray of shape (n,), str;  dives : (n,) int64, the group that a picture belongs to by nature, or None
+    """
+
+    whole: np.ndarray
+    segments: np.ndarray
+    labels: np.ndarray
+    dives: np.ndarray | None = None
+
+
+def reduced(blocks: Callable[[], Iterator[np.ndarray]], segments: np.ndarray, labels, dives=None) -> Labelled:
+    """Return pictures in principal coordinates; segments of shape (n, m, width) are whitened."""
+    white = whitened(segments.reshape(-1, segments.shape[-1]))
+    return Labelled(principal_coordinates(blocks), white.reshape(*segments.shape[:2], -1), np.asarray(labels), dives)
+
+
+def _from_memory(described: Iterable[Described | None], labels: list[str], dives=None) -> Labelled:
+    found = [made for made in described if made is not None]
+    whole, segments = np.array([made.whole for made in found]), np.array([made.segments for made in found])
+    return reduced(lambda: iter([whole[i : i + 256] for i in range(0, len(whole), 256)]), segments, labels, dives)
+
+
+def caltech(data: pathlib.Path) -> Labelled:
+    """Return the thesis's classes that are there, training and test pictures together."""
+    names: list[tuple[str, str, str]] = []
+    for archive in ("train.zip", "test.zip", "motorbikes.zip"):
+        with zipfile.ZipFile(data / "caltech" / archive) as held:
+            for name in sorted(held.namelist()):
+                folder = pathlib.PurePath(name).parent.name or "Motorbikes"
+                if name.endswith(".jpg") and folder in (*CALTECH, "Motorbikes"):
+                    names.append((archive, name, folder))
+    bikes = [entry for entry in names if entry[2] == "Motorbikes"][:MOTORBIKES]
+    names = sorted([entry for entry in names if entry[2] != "Motorbikes"] + bikes, key=lambda entry: entry[2])
+
+    def images() -> Iterator[np.ndarray]:
+        for archive, name, _ in names:
+            with zipfile.ZipFile(data / "caltech" / archive) as held:
+                image = cv2.imdecode(np.frombuffer(held.read(name), np.uint8), cv2.IMREAD_COLOR)
+            if image is None:
+                raise UsageError(f"{archive}: {name} cannot be read")
+            yield image
+
+    return _from_memory(describe_images(images()), [folder for _, _, folder in names])
+
+
+def scenes(folder: str) -> Labelled:
+    """Return the pictures of a folder of class folders; those that cannot be read are left out."""
+    dives = dives_of([folder], labels_by_folder=True)
+    labels = np.array(labels_of(dives, "DIR-NAMES")[0])
+    if len(set(labels)) < 2:
+        raise UsageError(f"{folder}: its pictures lie in {len(set(labels))} class folder(s), 2 are needed")
+    with tempfile.TemporaryDirectory() as place:
+        paths, readable = describe_dives(dives, pathlib.Path(place), lambda text: None)
+
+        def blocks() -> Iterator[np.ndarray]:
+            for path in paths:
+                with np.load(path) as part:
+                    if len(part["whole"]):
+                        yield part["whole"]
+
+        segments = []
+        for path in paths:
+            with np.load(path) as part:
+                if len(part["segments"]):
+                    segments.append(part["segments"])
+        if not segments:
+            raise UsageError(f"{folder}: none of its {len(labels)} pictures can be read")
+        return reduced(blocks, np.concatenate(segments), labels[readable])
+
+
+def transects(every: int, seed: int) -> Labelled:
+    """Return frames of five made dives, each its own group, labelled by the ground under the picture's middle."""
+    labels: list[str] = []
+    dives: list[int] = []
+
+    def images() -> Iterator[np.ndarray]:
+        for dive in range(DIVES):
+            world = make_world("transect", seed=seed + dive, n_frames=FRAMES_A_DIVE, width=320, height=240)
+            grounds = [part for part in world.truth()["segments"] if part["kind"] == "substrate"]
+            # New ground enters at the top and moves 4 px a frame: it is under the middle half a picture later.
+            delay = 240 // 4 // 2
+            for frame in range(0, FRAMES_A_DIVE, every):
+                under = [part["scene"] for part in grounds if part["start"] + (delay if part["start"] else 0) <= frame]
+                labels.append(under[-1])
+                dives.append(dive)
+                yield world.render(frame)
+
+    described = list(describe_images(images()))
+    return _from_memory(described, labels, np.array(dives))
+
+
+def artificial_groups(labels: np.ndarray, grouping: str, rng: np.random.Generator) -> np.ndarray:
+    """Return the group of each picture by its label (thesis 4.5.1), (n,) int64.
+
+    proportional : every group has the classes' global proportions; random : a mix of its own; subset : a mix of its
+    own of some of the classes. Each class is dealt over the groups by its weights in them.
+    """
+    classes, index = np.unique(labels, return_inverse=True)
+    weights = np.ones((N_GROUPS, len(classes)))
+    if grouping != "proportional":
+        weights = rng.dirichlet(np.ones(len(classes)), N_GROUPS)
+    if grouping == "subset":
+        weights[rng.random(weights.shape) < 0.5] = 0.0
+        lost = ~weights.any(axis=0)  # a class that no group has goes to one by lot
+        weights[rng.integers(N_GROUPS, size=int(lost.sum())), np.flatnonzero(lost)] = 1.0
+    groups = np.empty(len(labels), np.int64)
+    for place in range(len(classes)):
+        own = rng.permutation(np.flatnonzero(index == place))
+        shares = weights[:, place] / weights[:, place].sum()
+        bounds = np.round(np.cumsum(shares) * len(own)).astype(int)
+        groups[own] = np.searchsorted(bounds, np.arange(len(own)), side="right").clip(0, N_GROUPS - 1)
+    return groups

@@ -1,0 +1,155 @@
+"""Ashore: many dives, one map. Describes pictures, clusters them over all dives at once, writes a page and its files.
+
+A command of the console script. It must not change anything but the folder it was given.
+"""
+
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from stillwatch.base import UsageError
+from stillwatch.tools.shared import ProgressLine, print_json
+from stillwatch.tools.survey.agreement import Agreement, agreement
+from stillwatch.tools.survey.analysis import Found, cluster_items, summary_of
+from stillwatch.tools.survey.describe import describe_dives
+from stillwatch.tools.survey.output import assignments_csv, geojson, make_folder, write_summary, write_text
+from stillwatch.tools.survey.page import render
+from stillwatch.tools.survey.pictures import BY_FOLDER, Dive, dives_of, labels_of, positions_of, read_picture
+from stillwatch.tools.survey.reduce import principal_coordinates
+
+# The thesis's prior width of outdoor pictures (chapter 4).
+C_WIDTH = 0.04
+MOST_NAMED = 5
+
+
+def add_arguments(parser) -> None:
+    """Add the command's options."""
+    parser.add_argument("folders", nargs="+", metavar="FOLDER", help="dives: folders of pictures, or folders of such")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the results; a stopped survey goes on")
+    parser.add_argument(
+        "--labels", metavar=f"{BY_FOLDER}|CSV", help="to compare with: the pictures' folders, or picture,label rows"
+    )
+    parser.add_argument("--nav", metavar="CSV", help="rows of picture,latitude,longitude")
+    parser.add_argument(
+        "--c-width",
+        type=float,
+        default=C_WIDTH,
+        metavar="C",
+        help=f"expected width of a cluster, part of the data's own; smaller gives more (default: {C_WIDTH})",
+    )
+    parser.add_argument("--json", action="store_true", help="print survey.json")
+
+
+def main(args) -> int:
+    """Run the survey, write its files, say where they are."""
+    if not args.c_width > 0.0:
+        raise UsageError(f"--c-width {args.c_width}: it is above 0")
+    began = time.monotonic()
+    dives = dives_of(args.folders, labels_by_folder=args.labels == BY_FOLDER)
+    labels, n_lost_labels = labels_of(dives, args.labels)
+    positions = positions_of(dives, args.nav)
+    out = make_folder(args.out)
+    line = ProgressLine(enabled=sys.stderr.isatty() and not args.json)
+    parts, readable = describe_dives(dives, out / "features", line.show)
+    line.clear()
+    if not readable.any():
+        raise UsageError(f"none of the {len(readable)} pictures can be read")
+    survey = Survey(dives, readable, np.array(labels), positions)
+    rows = principal_coordinates(lambda: _blocks(parts))
+    found = cluster_items(rows, survey.of_dive, survey.names, c_width=args.c_width, n_jobs=os.cpu_count() or 1)
+    agreed = survey.agreed(found)
+    notes = survey.notes(n_lost_labels, args)
+    exemplars = [[survey.captions[i] for i in found.typical(k)[0]] for k in range(found.model.n_clusters_)]
+    figures = None if agreed is None else agreed.figures()
+    summary = summary_of(found, exemplars, figures, time.monotonic() - began)
+    summary |= {"unreadable": survey.unreadable, "notes": notes}
+    survey.write(out, found, summary, agreed, notes)
+    if args.json:
+        print_json(summary)
+    else:
+        print(f"{len(survey.captions)} pictures, {len(survey.names)} dives, {found.model.n_clusters_} clusters")
+        print(*notes, f"page: {out / 'survey.html'}", sep="\n")
+    return 0
+
+
+def _blocks(parts: list[pathlib.Path]) -> Iterator[np.ndarray]:
+    for path in parts:
+        with np.load(path) as part:
+            whole = part["whole"]
+        if len(whole):
+            yield whole
+
+
+class Survey:
+    """The readable pictures of all dives, one list.
+
+    Attributes
+    ----------
+    names : list of str
+        Dives with at least one readable picture, in order.
+    of_dive : ndarray of shape (n,), int64
+    captions : list of str
+        dive/name of each picture.
+    unreadable : list of str
+    """
+
+    def __init__(self, dives: list[Dive], readable: np.ndarray, labels: np.ndarray, positions: np.ndarray):
+        pairs = [(dive, picture) for dive in dives for picture in dive.pictures]
+        kept = np.flatnonzero(readable)
+        self.unreadable = [f"{pairs[i][0].name}/{pairs[i][1].name}" for i in np.flatnonzero(~readable)]
+        self.captions = [f"{pairs[i][0].name}/{pairs[i][1].name}" for i in kept]
+        self.paths = [pairs[i][1].path for i in kept]
+        self.names = list(dict.fromkeys(pairs[i][0].name for i in kept))
+        self.of_dive = np.array([self.names.index(pairs[i][0].name) for i in kept])
+        self.labels, self.positions = labels[kept], positions[kept]
+
+    def agreed(self, found: Found) -> Agreement | None:
+        """Return the agreement with the labels over the pictures that have one; None where none has."""
+        has_label = self.labels != ""
+        return agreement(self.labels[has_label], found.clusters[has_label]) if has_label.any() else None
+
+    def notes(self, n_lost_labels: int, args) -> list[str]:
+        """Return what was left out, and why."""
+        notes = []
+        if self.unreadable:
+            named = ", ".join(self.unreadable[:MOST_NAMED]) + (", ..." if len(self.unreadable) > MOST_NAMED else "")
+            notes.append(f"{len(self.unreadable)} pictures cannot be read and were skipped: {named}")
+        if args.labels:
+            n_bare = int((self.labels == "").sum())
+            if n_bare:
+                notes.append(f"{n_bare} pictures have no label and take no part in the comparison with labels")
+            if n_lost_labels:
+                notes.append(f"{n_lost_labels} labels are of pictures that are not there")
+        if args.nav:
+            n_unknown = int((~np.isfinite(self.positions).all(axis=1)).sum())
+            if n_unknown:
+                notes.append(f"{n_unknown} pictures have no position")
+        return notes
+
+    def write(
+        self, out: pathlib.Path, found: Found, summary: dict[str, Any], agreed: Agreement | None, notes: list[str]
+    ) -> None:
+        """Write survey.json, assignments.csv, survey.geojson and survey.html."""
+        dives = [self.names[j] for j in self.of_dive]
+        columns: dict[str, list[Any]] = {
+            "picture": self.captions,
+            "dive": dives,
+            "cluster": found.clusters.tolist(),
+            "probability": np.round(found.certainty, 4).tolist(),
+            "surprise": np.round(found.surprise, 3).tolist(),
+            "latitude": self.positions[:, 0].tolist(),
+            "longitude": self.positions[:, 1].tolist(),
+            "label": self.labels.tolist(),
+        }
+        write_summary(out / "survey.json", summary)
+        write_text(out / "assignments.csv", assignments_csv(columns))
+        write_text(out / "survey.geojson", geojson(self.captions, dives, found.clusters, self.positions))
+        page = render(
+            found, self.captions, lambda i: read_picture(self.paths[i]), self.of_dive, self.positions, agreed, notes
+        )
+        write_text(out / "survey.html", page)

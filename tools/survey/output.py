@@ -1,0 +1,62 @@
+"""The files of a survey beside its page: survey.json, assignments.csv, survey.geojson.
+
+Called by tools/survey/command.py. Each file is written whole or not at all.
+"""
+
+import csv
+import io
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from stillwatch.base import UsageError
+from stillwatch.tools.shared import json_text
+
+
+def make_folder(given: str) -> pathlib.Path:
+    """Return the folder of the results, made; UsageError where it cannot be."""
+    path = pathlib.Path(given)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {given}: {error.strerror}") from None
+    return path
+
+
+def write_text(path: pathlib.Path, text: str) -> None:
+    """Write a file under a temporary name, then give it its own."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+
+
+def assignments_csv(columns: dict[str, list[Any]]) -> str:
+    """Return columns of one length as CSV with a header; None and NaN are empty cells."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow("" if value is None or value != value else value for value in row)
+    return out.getvalue()
+
+
+def geojson(captions: list[str], dives: list[str], clusters: np.ndarray, positions: np.ndarray) -> str:
+    """Return the items that have a position as GeoJSON points (RFC 7946: longitude first)."""
+    features = [
+        {
+            "type": "Feature",
+            "geometry": {"type": "Point", "coordinates": [float(positions[i, 1]), float(positions[i, 0])]},
+            "properties": {"picture": captions[i], "dive": dives[i], "cluster": int(clusters[i])},
+        }
+        for i in np.flatnonzero(np.isfinite(positions).all(axis=1))
+    ]
+    return json.dumps({"type": "FeatureCollection", "features": features})
+
+
+def write_summary(path: pathlib.Path, summary: dict[str, Any]) -> None:
+    write_text(path, json_text(summary) + "\n")

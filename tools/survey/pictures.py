@@ -1,0 +1,155 @@
+"""What a survey is about: dives of pictures, where each was taken, what people say it shows.
+
+Called by tools/survey/command.py and the survey experiments. It must not decode pictures but in `read_picture`.
+"""
+
+import csv
+import math
+import pathlib
+from collections import Counter
+from dataclasses import dataclass, field
+
+import cv2
+import numpy as np
+
+from stillwatch.base import UsageError
+from stillwatch.sources import natural_key
+
+SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm"}
+LONGEST_PX = 320
+BY_FOLDER = "DIR-NAMES"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture: its file, and its name below the dive's folder."""
+
+    path: pathlib.Path
+    name: str
+
+
+@dataclass(frozen=True)
+class Dive:
+    """Pictures that were taken together, by natural order of their names."""
+
+    name: str
+    pictures: list[Picture] = field(default_factory=list)
+
+
+def dives_of(folders: list[str], labels_by_folder: bool = False) -> list[Dive]:
+    """Return a dive for each folder; a folder whose pictures all lie in folders of its own gives one for each of them.
+
+    labels_by_folder : folders inside a folder are classes and no dives
+
+    Raises UsageError where a folder is not there or holds no picture. Dives of one name get numbers.
+    """
+    found: list[tuple[str, list[Picture]]] = []
+    for given in folders:
+        root = pathlib.Path(given)
+        if not root.is_dir():
+            raise UsageError(f"{given}: no such folder")
+        names = sorted(
+            (
+                str(path.relative_to(root))
+                for path in root.rglob("*")
+                if path.suffix.lower() in SUFFIXES and path.is_file()
+            ),
+            key=natural_key,
+        )
+        if not names:
+            raise UsageError(f"{given}: no pictures ({', '.join(sorted(SUFFIXES))}) in it or in its folders")
+        parts: dict[str, list[Picture]] = {}
+        is_split = not labels_by_folder and all(len(pathlib.PurePath(name).parts) > 1 for name in names)
+        for name in names:
+            dive = pathlib.PurePath(name).parts[0] if is_split else (root.name or root.resolve().name)
+            parts.setdefault(dive, []).append(Picture(root / name, name))
+        found += parts.items()
+    seen: Counter[str] = Counter()
+    dives = []
+    for name, pictures in found:
+        seen[name] += 1
+        dives.append(Dive(name if seen[name] == 1 else f"{name}-{seen[name]}", pictures))
+    return dives
+
+
+def read_picture(path: pathlib.Path) -> np.ndarray | None:
+    """Return a picture as BGR with the longer side at most 320 px, uint8, or None where it cannot be read."""
+    try:
+        image = cv2.imread(str(path), cv2.IMREAD_COLOR)
+    except cv2.error:  # more pixels than OpenCV may decode
+        return None
+    return None if image is None else scaled(image)
+
+
+def scaled(image: np.ndarray) -> np.ndarray:
+    """Return a picture whose longer side is at most 320 px; smaller ones stay."""
+    ratio = LONGEST_PX / max(image.shape[:2])
+    if ratio >= 1.0:
+        return image
+    size = (max(1, round(image.shape[1] * ratio)), max(1, round(image.shape[0] * ratio)))
+    return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+
+
+class Table:
+    """Rows of a CSV about pictures, by `picture`: dive/name, name below the dive's folder, or the file's name."""
+
+    def __init__(self, path: str, columns: tuple[str, ...]):
+        try:
+            with open(path, newline="", encoding="utf-8-sig") as file:
+                rows = list(csv.DictReader(file))
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        missing = [name for name in ("picture", *columns) if not rows or name not in rows[0]]
+        if missing:
+            raise UsageError(f"{path}: no column {', '.join(missing)}; it needs picture, {', '.join(columns)}")
+        self._rows = {row["picture"]: row for row in rows if row["picture"]}
+        self._used: set[str] = set()
+
+    def find(self, dive: Dive, picture: Picture) -> dict[str, str] | None:
+        """Return the row of a picture."""
+        for key in (f"{dive.name}/{picture.name}", picture.name, picture.path.name):
+            if key in self._rows:
+                self._used.add(key)
+                return self._rows[key]
+        return None
+
+    @property
+    def without_picture(self) -> int:
+        """Rows that no picture asked for has."""
+        return len(self._rows) - len(self._used)
+
+
+def labels_of(dives: list[Dive], given: str | None) -> tuple[list[str], int]:
+    """Return (the label of each picture, dive by dive, "" where there is none; labels for pictures that are not there).
+
+    given : DIR-NAMES (the folder that a picture lies in), a CSV with picture and label, or None
+    """
+    pairs = [(dive, picture) for dive in dives for picture in dive.pictures]
+    if given is None:
+        return [""] * len(pairs), 0
+    if given == BY_FOLDER:
+        return [picture.path.parent.name for _, picture in pairs], 0
+    table = Table(given, ("label",))
+    labels = [(table.find(dive, picture) or {}).get("label", "") or "" for dive, picture in pairs]
+    return labels, table.without_picture
+
+
+def positions_of(dives: list[Dive], given: str | None) -> np.ndarray:
+    """Return latitude and longitude of each picture, dive by dive, (n, 2) float64, NaN where unknown.
+
+    given : a CSV with picture, latitude, longitude; empty cells, missing rows and values out of range are unknown
+    """
+    pairs = [(dive, picture) for dive in dives for picture in dive.pictures]
+    positions = np.full((len(pairs), 2), np.nan)
+    if given is None:
+        return positions
+    table = Table(given, ("latitude", "longitude"))
+    for place, (dive, picture) in enumerate(pairs):
+        row = table.find(dive, picture) or {}
+        try:
+            latitude, longitude = float(row.get("latitude", "")), float(row.get("longitude", ""))
+        except (TypeError, ValueError):
+            continue
+        if math.isfinite(latitude) and math.isfinite(longitude) and abs(latitude) <= 90.0 and abs(longitude) <= 360.0:
+            positions[place] = latitude, longitude
+    return positions
