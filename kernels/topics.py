@@ -356,3 +356,33 @@ def infer_document(log_density, alpha, n_updates, zeta, expected, logits):
             change = max(change, abs(zeta[k] - logits[k]))
         if change < 1e-6 * n_words:
             return
+
+
+@kernel(types.void(read_matrix(f8), read_matrix(f8), i8, vector(i8), vector(f8)))
+def similarity(log_density, expected, n_best, best, score):
+    """Write how likely a document's words are in each of some other documents, every word hard in one topic (3.28).
+
+    log_density : ndarray of shape (n_words, n_topics), float64, of each word under each topic
+    expected : ndarray of shape (n_documents, n_topics), float64: psi(zeta_kj) - psi(sum_k zeta_kj)
+    n_best : int64, topics of a word that are looked at: those of highest density; `best` (n_best,) int64, workspace
+    score : ndarray of shape (n_documents,), float64, written
+    """
+    n_words, n_topics = log_density.shape
+    score[:] = 0.0
+    for i in range(n_words):
+        for j in range(n_best):
+            best[j] = -1
+        for k in range(n_topics):
+            at = n_best
+            while at > 0 and (best[at - 1] < 0 or log_density[i, k] > log_density[i, best[at - 1]]):
+                at -= 1
+            if at < n_best:
+                for j in range(n_best - 1, at, -1):
+                    best[j] = best[j - 1]
+                best[at] = k
+        for document in range(expected.shape[0]):
+            most = -np.inf
+            for j in range(n_best):
+                if best[j] >= 0:
+                    most = max(most, log_density[i, best[j]] + expected[document, best[j]])
+            score[document] += most

@@ -76,6 +76,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "experiment exemplars-scale": ("experiments.exemplars.command", "1.5 million vectors that nobody holds"),
     "experiment exemplars-gp": ("experiments.exemplars.command", "Gaussian-process active sets on KIN40K"),
     "experiment exemplars-frames": ("experiments.exemplars.command", "do few frames cover what happened in the clips?"),
+    "experiment topics-synthetic": ("experiments.topics.command", "ten known topics, beside a mixture and LDA"),
+    "experiment topics-segmentation": (
+        "experiments.topics.command",
+        "435 motorbikes segmented together: what clumps and document groups cost",
+    ),
+    "experiment topics-retrieval": (
+        "experiments.topics.command",
+        "Caltech pictures found by their words, beside histograms, LDA, HDP and a mixture",
+    ),
     "experiment encoders": ("experiments.encoders", "encoders fitted on one scene and used on another"),
     "experiment survey-caltech": (
         "experiments.survey.command",

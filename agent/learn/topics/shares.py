@@ -11,6 +11,7 @@ from stillwatch.kernels import topics as kernels
 from stillwatch.learn.mixture.predictive import StudentMixture
 
 UPDATES = 100  # of a new document's q(pi) at most
+BEST = 12  # topics of a word that a search looks at: those of highest density
 
 
 class TopicPredictive:
@@ -33,8 +34,8 @@ class TopicPredictive:
         found = np.empty((len(x), self.corpus.n_components + 1))
         return self.corpus.log_joint(x, found) - self._log_weights
 
-    def shares_of(self, x: np.ndarray, documents: Iterable[tuple[int, int, int]]) -> np.ndarray:
-        """Return E[pi] of each document (3.20), (n_documents, K).
+    def posterior_of(self, x: np.ndarray, documents: Iterable[tuple[int, int, int]]) -> np.ndarray:
+        """Return zeta (3.20) of each document, (n_documents, K).
 
         documents : of (first row, row after the last, label)
         """
@@ -45,8 +46,23 @@ class TopicPredictive:
             kernels.infer_document(
                 np.ascontiguousarray(densities[low:high]), self.alpha, UPDATES, zeta, expected, logits
             )
-            found.append(zeta / zeta.sum())
+            found.append(zeta)
         return np.array(found).reshape(-1, k)
+
+    def similarity(self, x: np.ndarray, zeta: np.ndarray) -> np.ndarray:
+        """Return the score (3.28) of a document's words in each of some others, (n_documents,) nats.
+
+        zeta : ndarray of shape (n_documents, K), as `posterior_of` gives it
+        """
+        zeta = np.asarray(zeta, np.float64)
+        if zeta.ndim != 2 or zeta.shape[1] != len(self.alpha) or not (zeta > 0.0).all():
+            raise ValueError(f"zeta: shape {zeta.shape} above 0, must be (n_documents, {len(self.alpha)})")
+        expected = np.array(zeta)
+        kernels.expected_weights(zeta, np.ones(len(zeta)), np.zeros(len(self.alpha)), len(zeta), expected)
+        densities = np.ascontiguousarray(self.log_densities(x)[:, :-1])
+        n_best, score = min(BEST, len(self.alpha)), np.zeros(len(zeta))
+        kernels.similarity(densities, expected, n_best, np.zeros(n_best, np.int64), score)
+        return score
 
     def _log_joint(self, x: np.ndarray, shares: np.ndarray | None) -> np.ndarray:
         if shares is None:

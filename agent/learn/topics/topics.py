@@ -337,12 +337,25 @@ class MemoryBoundedTopics(Estimator):
         return self._predictive, rows
 
     def shares_of(self, X: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
-        """Return E[pi] of documents that the model has not learnt, (n_documents, K) float64, largest topic first.
+        """Return E[pi] of documents, learnt or not, (n_documents, K) float64, largest topic first.
 
         X : array-like of shape (n, n_features), words;  groups : as `partial_fit` takes them, None for one document
         """
+        zeta = self.posterior_of(X, groups)
+        return zeta / zeta.sum(axis=1, keepdims=True)
+
+    def posterior_of(self, X: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+        """Return zeta (3.20) of documents, (n_documents, K): how many of their words are of each topic, and alpha."""
         model, rows = self._ask(X)
-        return model.shares_of(rows, saved.runs_of(groups, len(rows), 0))
+        return model.posterior_of(rows, saved.runs_of(groups, len(rows), 0))
+
+    def similarity(self, X: np.ndarray, zeta: np.ndarray) -> np.ndarray:
+        """Return how likely the words of one document are in each of some others (3.28), (n_documents,) nats.
+
+        zeta : ndarray of shape (n_documents, K), as `posterior_of` gives it
+        """
+        model, rows = self._ask(X)
+        return model.similarity(rows, zeta)
 
     def score_samples(self, X: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
         """Return the log predictive density of each word, nats, float64; changes nothing.

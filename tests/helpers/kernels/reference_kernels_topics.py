@@ -62,3 +62,9 @@ def inferred(log_density, alpha, updates):
         shares = np.exp(joint - joint.max(axis=1, keepdims=True))
         zeta = alpha + (shares / shares.sum(axis=1, keepdims=True)).sum(axis=0)
     return zeta
+
+
+def similarity(log_density, zeta):
+    """Return 3.28 for each document of `zeta`, all topics looked at."""
+    expected = digamma(zeta) - digamma(zeta.sum(axis=1, keepdims=True))
+    return np.array([(log_density + one).max(axis=1).sum() for one in expected])

@@ -198,6 +198,15 @@ def test_shares_of_a_new_document_end_where_nothing_changes(world):
     np.testing.assert_allclose(zeta - world.alpha, 9.0 * (np.arange(N_TOPICS) == 1), atol=1e-9)
 
 
+@pytest.mark.parametrize("n_best", [3, 5, 8])
+def test_similarity_is_equation_3_28_over_the_best_topics(world, n_best):
+    density = world.rng.normal(0.0, 40.0, (20, N_TOPICS))  # so far apart that shares seldom turn the order
+    zeta = world.rng.uniform(0.5, 9.0, (7, N_TOPICS))
+    expected, score = digamma(zeta) - digamma(zeta.sum(axis=1, keepdims=True)), np.zeros(7)
+    kernels.similarity(density, expected, n_best, np.zeros(n_best, np.int64), score)
+    np.testing.assert_allclose(score, reference.similarity(density, zeta), rtol=1e-12)
+
+
 def test_nothing_is_allocated(world):
     out = np.zeros((N_GROUPS, N_TOPICS))
     assert_no_allocation(

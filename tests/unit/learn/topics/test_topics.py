@@ -146,3 +146,21 @@ def test_probabilities_given_shares_leave_out_topics_that_the_document_has_not(w
     shares[2] = 1.0
     np.testing.assert_allclose(model.predict_proba(world[0][:5], shares)[:, 2], 1.0)
     assert (model.predict(world[0][:5], shares) == model.component_ids_[2]).all()
+
+
+def test_a_document_is_most_similar_to_those_with_its_topics(world):
+    words, topics, documents, known = world
+    model = taught(world, memory=2000)
+    zeta = model.posterior_of(words[known], documents[known])
+    counts = np.array([np.bincount(topics[documents == j], minlength=10) for j in range(200)])
+    log_shares = np.log((counts[:150] + 0.3) / 103.0)  # of the true topics, a little of each
+    for asked in range(150, 160):
+        likelihood = log_shares @ counts[asked]
+        found = int(model.similarity(words[documents == asked], zeta).argmax())
+        assert (likelihood > likelihood[found]).sum() < 4  # of 150
+
+
+def test_a_posterior_of_other_topics_is_refused(world):
+    model = taught(world, memory=2000)
+    with pytest.raises(ValueError, match="zeta: shape"):
+        model.similarity(world[0][:4], np.ones((2, 3)))
