@@ -8,6 +8,6 @@ Imports: base, settings, gate, features, learn, epochs, novelty, events, transpo
 from stillwatch.pipeline.counts import RunCounts
 from stillwatch.pipeline.journal import JOURNALLED, apply
 from stillwatch.pipeline.pipeline import Pipeline, Sink
-from stillwatch.pipeline.step import Step
+from stillwatch.pipeline.step import Described, Step
 
-__all__ = ["JOURNALLED", "apply", "Pipeline", "RunCounts", "Sink", "Step"]
+__all__ = ["JOURNALLED", "apply", "Described", "Pipeline", "RunCounts", "Sink", "Step"]

@@ -34,12 +34,12 @@ from stillwatch.base import (
 )
 from stillwatch.epochs import EpochReport, Learners
 from stillwatch.events import EventLife
-from stillwatch.features import FeatureExtractor, RowMaker, Rows
+from stillwatch.features import FeatureExtractor, Features, RowMaker, Rows
 from stillwatch.gate import Gate, Verdict
 from stillwatch.novelty import CameraMotion, Novelty, Sizes
 from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.counts import RunCounts
-from stillwatch.pipeline.step import Step
+from stillwatch.pipeline.step import Described, Step
 from stillwatch.pipeline.summaries import Summaries
 from stillwatch.pipeline.thumbnail import jpeg_thumbnail
 from stillwatch.settings import Config
@@ -77,10 +77,12 @@ class Pipeline(Restorable):
         Stamps messages, and nothing else.
     headers : Headers, optional
         Who sends; an evaluation needs none.
+    ahead : int
+        Frames that may be described before the one before them is taken.
     """
 
-    def __init__(self, config: Config, sink: Sink, clock: Clock, *, headers: Headers | None = None):
-        self.config = config
+    def __init__(self, config: Config, sink: Sink, clock: Clock, *, headers: Headers | None = None, ahead: int = 0):
+        self.config, self.ahead = config, ahead
         self._sink = sink
         headers = headers or Headers(config.agent.id, "evaluation", "none", 0)
         self.summaries = Summaries(headers, clock)
@@ -89,7 +91,7 @@ class Pipeline(Restorable):
         self.features = FeatureExtractor(config)
         self.camera = CameraMotion(config.novelty.camera)
         capacity, n_patch_dims = self.features.capacity_patches, self.features.n_patch_dims
-        self.rows = RowMaker(capacity, n_patch_dims, config.features.step_px)
+        self.rows = RowMaker(capacity, n_patch_dims, config.features.step_px, n_sets=ahead + 1)
         n_row_dims = self.rows.n_row_dims
         self.novelty = Novelty(config, Sizes(capacity, n_patch_dims, n_row_dims))
         self.learners = Learners(config, clock, n_patch_dims=n_row_dims, n_frame_dims=self.features.n_frame_dims)
@@ -108,29 +110,53 @@ class Pipeline(Restorable):
 
     def step(self, frame: Frame) -> Step:
         """Take one frame through every stage. Order is the data flow."""
+        return self.take(self.describe(frame))
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether a frame may be described before the one before it was taken: once the encoder is frozen."""
+        return self.features.ready
+
+    def describe(self, frame: Frame) -> Described:
+        """Judge and describe the next frame. Frames come here in order, at most `ahead` ahead of `take`.
+
+        Where `looks_ahead`, another thread than `take`'s may call it: they share nothing that either changes.
+        """
         if frame.grey.shape != self._shape:
             self._take_shape(*frame.grey.shape)
+        verdict = self.gate.judge(frame, self.camera.rule)
+        if not verdict.accepted:
+            return Described(frame, verdict)
+        features = self.features.extract(frame)
+        rows = self.rows.rows_of(frame, features, self.camera.observe(frame.grey))
+        pictures = self.config.exemplars
+        jpeg = b""
+        if rows.ready:
+            jpeg = jpeg_thumbnail(frame.colour, pictures.thumbnail_px, pictures.thumbnail_bytes)
+        return Described(frame, verdict, features, rows, jpeg)
+
+    def take(self, described: Described) -> Step:
+        """Score a described frame, learn from it and tell what it led to."""
+        frame, verdict = described.frame, described.verdict
         if self.nav is not None:
             frame = replace(frame, nav=self.nav)
-        verdict = self.gate.judge(frame, self.camera.rule)
         self._count(frame, verdict)
-        if verdict.accepted:
-            return self._look(frame, verdict)
+        if described.features is not None and described.rows is not None:
+            return self._look(frame, verdict, described.features, described.rows, described.jpeg)
         records = self.events.update(frame, None, verdict, self.learners.models)
         views = self.view.tell(records, frame, None, self.events.since)
         return self._publish(Step(frame, verdict, None, records, views, None, self.events.open_id))
 
-    def _look(self, frame: Frame, verdict: Verdict) -> Step:
-        """Describe, score and learn a frame that the gate let pass."""
+    def _look(self, frame: Frame, verdict: Verdict, features: Features, rows: Rows, jpeg: bytes) -> Step:
+        """Score and learn a frame that the gate let pass."""
         activation = self.learners.activate()
-        features = self.features.extract(frame)
-        rows = self.rows.rows_of(frame, features, self.camera.observe(frame.grey))
         score = self.novelty.score(frame, rows, self.learners.models)
         records = self.events.update(frame, score, verdict, self.learners.models)
         views = self.view.tell(records, frame, score, self.events.since)
         self.novelty.settle(score, in_event=self.events.active)
         self.features.observe(features)
-        self._offer(frame, rows)
+        if rows.ready:
+            self.learners.offer(frame.sequence, frame.t_ns, rows.patches, rows.valid, rows.frame, jpeg)
         nearest = self.learners.nearest_exemplar(rows.frame) if records else -1
         return self._publish(Step(frame, verdict, score, records, views, activation, self.events.open_id, nearest))
 
@@ -163,13 +189,6 @@ class Pipeline(Restorable):
             self.accepted += 1
         else:
             self.refused[verdict.reason] += 1
-
-    def _offer(self, frame: Frame, rows: Rows) -> None:
-        """Hand a frame whose rows mean something to the learners, with a picture to show it by."""
-        if rows.ready:
-            exemplars = self.config.exemplars
-            jpeg = jpeg_thumbnail(frame.colour, exemplars.thumbnail_px, exemplars.thumbnail_bytes)
-            self.learners.offer(frame.sequence, frame.t_ns, rows.patches, rows.valid, rows.frame, jpeg)
 
     # -- messages --------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from stillwatch.pipeline import Pipeline, RunCounts, Step
 from stillwatch.process.assembly import make_capture, make_publisher, make_recorder, make_run_folder, make_thin_carrier
 from stillwatch.process.commander import Commander
 from stillwatch.process.degrade import SamplingLadder
+from stillwatch.process.lookahead import AHEAD, Lookahead
 from stillwatch.process.memory_plan import check_memory, memory_of
 from stillwatch.process.reload import take_over
 from stillwatch.process.run_place import check_same_camera, take_folder
@@ -136,7 +137,9 @@ class Agent:
             health.boot_id(),
             wall_ns // 10**6,
         )
-        self.pipeline = Pipeline(config, self, clock, headers=Headers(*self._identity))
+        ahead = 0 if source.live or options.record is not None else AHEAD
+        self.pipeline = Pipeline(config, self, clock, headers=Headers(*self._identity), ahead=ahead)
+        self._ahead = Lookahead(self.pipeline)
         memory = memory_of(self.pipeline)
         check_memory(config, memory, "config")
         publisher = make_publisher(config, clock)
@@ -235,8 +238,10 @@ class Agent:
             self._watch_source(frame)
             if frame is not None:
                 self._take(frame)
-            elif self._capture.ended:
-                break
+            else:
+                self._ahead.drain()
+                if self._capture.ended:
+                    break
             self.look_after()
 
     def finish(self) -> RunResult:
@@ -262,6 +267,7 @@ class Agent:
         if not self._folder.finish(ending):
             not_kept.append("summary.json")
             exit_code = exit_code or (0 if self._capture.live else int(ExitCode.NOT_KEPT))
+        self._ahead.close()
         self.pipeline.close()
         for lock in self._locks:
             lock.release()
@@ -284,9 +290,9 @@ class Agent:
             frame = replace(frame, t_ns=frame.t_ns + self._resumed.t_offset_ns)
         if self._recorder is not None:
             frame = self._recorder.frame(frame)
-        step = self.pipeline.step(frame)
-        if self._recorder is not None:
-            self._record(step)
+        for step in self._ahead.step(frame):
+            if self._recorder is not None:
+                self._record(step)
         if self.pipeline.frames == FREEZE_AFTER_FRAMES:
             gc.collect()
             gc.freeze()  # what exists now lives as long as we do: no collection need look at it again
@@ -431,6 +437,7 @@ class Agent:
         `finished`: the source has ended. `at_end`: nothing happens after it, so that no number can be given twice.
         """
         self._saved_ns = self._clock.monotonic_ns()
+        self._ahead.drain()
         frame = self.pipeline.last_frame
         if frame is None:
             return

@@ -5,6 +5,7 @@ Called by agent/process/app.py at start and by `check-config`. It must not estim
 
 from stillwatch.base import ConfigError, VirtualClock
 from stillwatch.pipeline import Pipeline
+from stillwatch.process.lookahead import AHEAD
 from stillwatch.settings import Config, Problem
 from stillwatch.transport.wire import Message
 
@@ -19,13 +20,13 @@ class _Nowhere:
 def memory_of(pipeline: Pipeline) -> MemoryTable:
     """Return (stage, bytes) of a pipeline and of the frames that wait for it: grey and colour."""
     source = pipeline.config.source
-    ring = (source.ring_frames + 1) * source.width * source.height * 4
+    ring = (source.ring_frames + 1 + pipeline.ahead) * source.width * source.height * 4
     return [("frame ring", ring), *pipeline.memory()]
 
 
 def planned_memory(config: Config) -> MemoryTable:
-    """Return the memory by stage that a run of this config will allocate."""
-    pipeline = Pipeline(config, _Nowhere(), VirtualClock())
+    """Return the memory by stage that a run of this config will allocate; live sources look less far ahead."""
+    pipeline = Pipeline(config, _Nowhere(), VirtualClock(), ahead=AHEAD)
     rows = memory_of(pipeline)
     pipeline.close()
     return rows
