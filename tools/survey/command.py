@@ -17,7 +17,8 @@ from stillwatch.tools.shared import ProgressLine, print_json
 from stillwatch.tools.survey.agreement import Agreement, agreement
 from stillwatch.tools.survey.analysis import Found, cluster_items, summary_of
 from stillwatch.tools.survey.describe import describe_dives
-from stillwatch.tools.survey.output import assignments_csv, geojson, make_folder, write_summary, write_text
+from stillwatch.tools.survey.fleet import is_run, merge
+from stillwatch.tools.survey.output import geojson, make_folder, table_csv, write_summary, write_text
 from stillwatch.tools.survey.page import render
 from stillwatch.tools.survey.pictures import BY_FOLDER, Dive, dives_of, labels_of, positions_of, read_picture
 from stillwatch.tools.survey.reduce import principal_coordinates
@@ -29,7 +30,12 @@ MOST_NAMED = 5
 
 def add_arguments(parser) -> None:
     """Add the command's options."""
-    parser.add_argument("folders", nargs="+", metavar="FOLDER", help="dives: folders of pictures, or folders of such")
+    parser.add_argument(
+        "folders",
+        nargs="+",
+        metavar="FOLDER",
+        help="dives: folders of pictures, or of such folders; or run folders of several agents",
+    )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the results; a stopped survey goes on")
     parser.add_argument(
         "--labels", metavar=f"{BY_FOLDER}|CSV", help="to compare with: the pictures' folders, or picture,label rows"
@@ -49,6 +55,37 @@ def main(args) -> int:
     """Run the survey, write its files, say where they are."""
     if not args.c_width > 0.0:
         raise UsageError(f"--c-width {args.c_width}: it is above 0")
+    n_runs = sum(is_run(folder) for folder in args.folders)
+    if n_runs:
+        if n_runs < len(args.folders) or args.labels or args.nav:
+            raise UsageError("run folders are surveyed by themselves: without folders of pictures, --labels and --nav")
+        return survey_runs(args)
+    return survey_pictures(args)
+
+
+def survey_runs(args) -> int:
+    """Merge runs by their clumps, write survey.json, clumps.csv and the page."""
+    began = time.monotonic()
+    out = make_folder(args.out)
+    fleet = merge(args.folders, args.c_width, os.cpu_count() or 1)
+    found = fleet.found
+    exemplars = [[fleet.captions[i] for i in found.typical(k)[0]] for k in range(found.model.n_clusters_)]
+    summary = summary_of(found, exemplars, None, time.monotonic() - began) | {"notes": fleet.notes}
+    write_summary(out / "survey.json", summary)
+    write_text(out / "clumps.csv", table_csv(fleet.clump_rows))
+    write_text(
+        out / "survey.html", render(found, fleet.captions, fleet.picture, fleet.of_dive, None, None, fleet.notes)
+    )
+    if args.json:
+        print_json(summary)
+    else:
+        print(f"{len(found.names)} runs, {found.counts.sum():.0f} frames, {found.model.n_clusters_} clusters")
+        print(*fleet.notes, f"page: {out / 'survey.html'}", sep="\n")
+    return 0
+
+
+def survey_pictures(args) -> int:
+    """Describe and cluster pictures, write their files and the page."""
     began = time.monotonic()
     dives = dives_of(args.folders, labels_by_folder=args.labels == BY_FOLDER)
     labels, n_lost_labels = labels_of(dives, args.labels)
@@ -147,7 +184,7 @@ class Survey:
             "label": self.labels.tolist(),
         }
         write_summary(out / "survey.json", summary)
-        write_text(out / "assignments.csv", assignments_csv(columns))
+        write_text(out / "assignments.csv", table_csv(columns))
         write_text(out / "survey.geojson", geojson(self.captions, dives, found.clusters, self.positions))
         page = render(
             found, self.captions, lambda i: read_picture(self.paths[i]), self.of_dive, self.positions, agreed, notes

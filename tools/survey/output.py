@@ -1,4 +1,4 @@
-"""The files of a survey beside its page: survey.json, assignments.csv, survey.geojson.
+"""The files of a survey beside its page: survey.json, tables, survey.geojson.
 
 Called by tools/survey/command.py. Each file is written whole or not at all.
 """
@@ -35,7 +35,7 @@ def write_text(path: pathlib.Path, text: str) -> None:
         raise UsageError(f"{path}: {error.strerror}") from None
 
 
-def assignments_csv(columns: dict[str, list[Any]]) -> str:
+def table_csv(columns: dict[str, list[Any]]) -> str:
     """Return columns of one length as CSV with a header; None and NaN are empty cells."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

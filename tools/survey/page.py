@@ -49,14 +49,15 @@ def render(
     captions: list[str],
     picture: Callable[[int], np.ndarray | None],
     dives: np.ndarray,
-    positions: np.ndarray,
+    positions: np.ndarray | None,
     agreed: Agreement | None,
     notes: list[str],
 ) -> str:
     """Return the page.
 
     captions : name of each item;  picture : item -> BGR or None;  dives : (n,) dive of each item
-    positions : (n, 2) latitude, longitude, NaN where unknown;  notes : what was left out, and why
+    positions : (n, 2) latitude, longitude, NaN where unknown, or None where items are not in a row;  notes : what was
+    left out, and why
     """
 
     def figure(item: int, text: str = "") -> str:
@@ -68,10 +69,10 @@ def render(
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>Survey of {len(found.names)} dives</title><style>{STYLE}</style>",
-        f"<h1>Survey: {len(found.names)} dives, {len(captions)} items, {found.model.n_clusters_} clusters</h1>",
+        f"<h1>Survey: {len(found.names)} dives, {found.counts.sum():.0f} items, "
+        f"{found.model.n_clusters_} clusters</h1>",
         *(f"<p class=note>{html.escape(note)}</p>" for note in notes),
-        "<h2>Where</h2>",
-        _map(found, positions) if np.isfinite(positions).any() else _grid(found, dives),
+        *([] if positions is None else ["<h2>Where</h2>", _where(found, dives, positions)]),
         "<h2>How much of each</h2>",
         _shares(found),
         "<h2>What each dive adds</h2>",
@@ -121,6 +122,10 @@ def _own(found: Found) -> str:
         for name, own in zip(found.names, found.own_clusters(), strict=True)
     ]
     return f"<ul>{''.join(items)}</ul>"
+
+
+def _where(found: Found, dives: np.ndarray, positions: np.ndarray) -> str:
+    return _map(found, positions) if np.isfinite(positions).any() else _grid(found, dives)
 
 
 def _map(found: Found, positions: np.ndarray) -> str:

@@ -1,0 +1,122 @@
+"""Runs merged by what they sent: shared clusters, what one has alone, exemplars as pictures, and refusals."""
+
+import json
+
+import numpy as np
+import pytest
+from run_folders import RunMaker, thumbnail
+
+from stillwatch.tools.cli import main
+from stillwatch.transport.wire import messages as m
+
+PLACES = {"sand": np.zeros(4), "reef": np.full(4, 6.0), "kelp": np.array([0.0, 9.0, -9.0, 0.0])}
+
+
+def clumps_of(grounds, rng):
+    """Return counts and means of twenty clumps a ground."""
+    means = np.concatenate([PLACES[name] + 0.3 * rng.normal(size=(20, 4)) for name in grounds])
+    return rng.integers(5, 60, len(means)).astype(np.float32), means.astype(np.float32)
+
+
+def make_run(path, grounds, *, seed=0, encoder="e1", has_clumps=True, width=4):
+    """Write a run folder of an agent that saw these grounds, with an exemplar of each."""
+    rng = np.random.default_rng(seed)
+    maker = RunMaker(path)
+    maker.send(m.Status, state="live", encoder_hash=encoder)
+    means = np.array([PLACES[name][:width] for name in grounds], np.float32)
+    maker.send(
+        m.Model,
+        which="scenes",
+        covariance="diagonal",
+        n_dims=width,
+        n_components=len(grounds),
+        model_epoch=1,
+        ids=np.arange(len(grounds), dtype=np.int64),
+        counts=np.full(len(grounds), 300.0, np.float32),
+        weights=np.full(len(grounds), 1.0 / len(grounds), np.float32),
+        means=means,
+        variances=np.ones_like(means),
+        prior_mean=np.zeros(width, np.float32),
+        prior_strength=1.0,
+        prior_dof=2.0,
+        prior_scale=np.ones(width, np.float32),
+        concentration=1.0,
+    )
+    if has_clumps:
+        counts, rows = clumps_of(grounds, rng)
+        scale = (np.abs(rows).max(axis=0) / 127).astype(np.float32)
+        maker.send(
+            m.Clumps,
+            which="scenes",
+            model_epoch=1,
+            n_clumps=len(counts),
+            counts=counts,
+            means=np.round(rows / scale).astype(np.int8),
+            mean_scale=scale,
+            mean_offset=np.zeros(4, np.float32),
+            variances=np.full(rows.shape, 0.9, np.float16),
+        )
+    for k in range(len(grounds)):
+        maker.send(m.Exemplar, id=k, component=k, role="most_typical", thumbnail=thumbnail(k, False))
+    maker.folder.close()
+    return str(path)
+
+
+def survey(out, *runs):
+    assert main(["survey", *runs, "--out", str(out)]) == 0
+    return json.loads((out / "survey.json").read_text())
+
+
+def test_runs_share_clusters_and_what_one_has_alone_is_told(tmp_path):
+    north = make_run(tmp_path / "north", ["sand", "reef"], seed=1)
+    south = make_run(tmp_path / "south", ["sand", "kelp"], seed=2)
+    summary = survey(tmp_path / "out", north, south)
+    assert len(summary["clusters"]) == 3
+    first, second = summary["groups"]
+    assert (first["name"], second["name"]) == ("north", "south")
+    assert len(first["own_clusters"]) == len(second["own_clusters"]) == 1
+    assert first["own_clusters"] != second["own_clusters"]
+    reef = summary["clusters"][first["own_clusters"][0]]
+    assert reef["exemplars"] == ["north/exemplar 1"]
+
+
+def test_the_page_shows_exemplars_and_the_table_every_clump(tmp_path):
+    runs = [make_run(tmp_path / name, ["sand", "reef"], seed=seed) for seed, name in enumerate("ab")]
+    survey(tmp_path / "out", *runs)
+    assert (tmp_path / "out" / "survey.html").read_text().count("data:image/jpeg") >= 4
+    assert len((tmp_path / "out" / "clumps.csv").read_text().splitlines()) == 1 + 80
+
+
+def test_a_run_without_clumps_takes_part_by_its_model_and_is_named(tmp_path):
+    runs = [make_run(tmp_path / "a", ["sand", "reef"]), make_run(tmp_path / "b", ["sand", "reef"], has_clumps=False)]
+    summary = survey(tmp_path / "out", *runs)
+    assert summary["notes"] == ["b: no clumps were sent, its model's 2 components stand for its frames"]
+    assert summary["groups"][1]["items"] == pytest.approx(600.0)
+
+
+def test_two_runs_of_one_name_stay_apart(tmp_path):
+    runs = [make_run(tmp_path / place / "run", ["sand", "reef"]) for place in "ab"]
+    assert [group["name"] for group in survey(tmp_path / "out", *runs)["groups"]] == ["run", "run-2"]
+
+
+def test_other_encoders_are_refused_by_name(tmp_path, capsys):
+    runs = [make_run(tmp_path / "a", ["sand"]), make_run(tmp_path / "b", ["sand"], encoder="e2")]
+    assert main(["survey", *runs, "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "encoders differ (e1, 4 values: a; e2, 4 values: b)" in said
+    assert "fit-encoder" in said
+
+
+def test_a_run_that_learnt_nothing_is_refused(tmp_path, capsys):
+    maker = RunMaker(tmp_path / "empty")
+    maker.send(m.Status, state="live")
+    maker.folder.close()
+    assert main(["survey", str(tmp_path / "empty"), "--out", str(tmp_path / "out")]) == 2
+    assert "neither scene clumps nor a scene model" in capsys.readouterr().err
+
+
+def test_runs_and_pictures_are_not_mixed(tmp_path, capsys):
+    run = make_run(tmp_path / "a", ["sand"])
+    (tmp_path / "pictures").mkdir()
+    assert main(["survey", run, str(tmp_path / "pictures"), "--out", str(tmp_path / "out")]) == 2
+    assert "run folders are surveyed by themselves" in capsys.readouterr().err

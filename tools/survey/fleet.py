@@ -1,0 +1,208 @@
+"""Runs of several agents as one survey, from what they sent of what they learnt: clumps and models, no video.
+
+Called by tools/survey/command.py. A run's frames are its newest scene clumps; where it sent none, its newest scene
+model's components stand for them. It must not mix spaces: runs of different encoders are refused.
+"""
+
+import pathlib
+from dataclasses import dataclass, field
+
+import cv2
+import numpy as np
+
+from stillwatch.base import UsageError
+from stillwatch.learn import GroupedMixture
+from stillwatch.tools.survey.analysis import Found
+from stillwatch.transport.disk import RECORDING_NAME, log_files, open_run
+from stillwatch.transport.wire import messages as m
+
+LOGS = ("messages", RECORDING_NAME)
+SCENES = "scenes"
+
+
+@dataclass
+class Sent:
+    """What one run sent of its frames.
+
+    Attributes
+    ----------
+    counts : (n,) float64;  means : (n, d) float64
+    spreads : (m, d (d + 1) / 2) or (m, d), float64: of the first m
+    exemplars : dict of int to Exemplar, by id
+    components : dict of int to ndarray of shape (d,): the model's means by id
+    """
+
+    name: str
+    encoder: str = ""
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    means: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    spreads: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    is_clumps: bool = False
+    exemplars: dict[int, m.Exemplar] = field(default_factory=dict)
+    components: dict[int, np.ndarray] = field(default_factory=dict)
+
+
+def is_run(folder: str) -> bool:
+    """Return whether a folder is a run's, a ground station's, or a recording."""
+    path = pathlib.Path(folder)
+    return path.is_dir() and any(log_files(path, name) for name in LOGS)
+
+
+def read_run(folder: str) -> Sent:
+    """Return what a run sent; UsageError where it sent neither scene clumps nor a scene model."""
+    sent = Sent(pathlib.Path(folder).name or pathlib.Path(folder).resolve().name)
+    model: m.Model | None = None
+    clumps: m.Clumps | None = None
+    for _, message in open_run(folder).messages({"clumps", "model", "exemplar", "status"}):
+        match message:
+            case m.Status():
+                sent.encoder = message.encoder_hash or sent.encoder
+            case m.Exemplar():
+                for gone in [] if message.removed is None else message.removed.tolist():
+                    sent.exemplars.pop(gone, None)
+                if message.thumbnail:
+                    sent.exemplars[message.id] = message
+            case m.Model() if message.which == SCENES:
+                model = message
+            case m.Clumps() if message.which == SCENES:
+                clumps = message
+    if model is not None:
+        means = np.asarray(model.means, np.float64)
+        sent.components = dict(zip(model.ids.tolist(), means, strict=True))
+        spreads = model.covariances if model.covariances is not None else model.variances
+        sent.counts, sent.means = np.asarray(model.counts, np.float64), means
+        sent.spreads = np.maximum(np.asarray(spreads, np.float64), _least(spreads, means.shape[1]))
+    if clumps is not None:
+        sent.is_clumps = True
+        sent.counts = np.asarray(clumps.counts, np.float64)
+        sent.means = _rows(clumps.means, clumps.mean_scale, clumps.mean_offset)
+        variances = clumps.variances
+        sent.spreads = (
+            np.zeros((0, sent.means.shape[1]))
+            if variances is None
+            else np.maximum(_rows(variances, clumps.variance_scale, None), 0.0)
+        )
+    kept = sent.counts > 0.0
+    if not kept.any():
+        raise UsageError(f"{folder}: it holds neither scene clumps nor a scene model: nothing was learnt, or sent")
+    sent.spreads = sent.spreads[kept[: len(sent.spreads)]]
+    sent.counts, sent.means = sent.counts[kept], sent.means[kept]
+    return sent
+
+
+def _least(spreads: np.ndarray | None, n_dims: int) -> np.ndarray:
+    """Return the least value of each column of spreads: variances are not negative, covariances may be."""
+    n = n_dims if spreads is None else spreads.shape[1]
+    if n == n_dims:
+        return np.zeros(n)
+    low = np.tril_indices(n_dims)
+    return np.where(low[0] == low[1], 0.0, -np.inf)
+
+
+def _rows(sent: np.ndarray, scale: np.ndarray | None, offset: np.ndarray | None) -> np.ndarray:
+    """Return rows as numbers: int8 ones are multiplied by their columns' scale."""
+    rows = np.asarray(sent, np.float64)
+    rows = rows if scale is None else rows * np.asarray(scale, np.float64)
+    return rows if offset is None else rows + np.asarray(offset, np.float64)
+
+
+@dataclass
+class Fleet:
+    """Runs merged: the survey of their clumps, with their exemplars as its pictures.
+
+    Attributes
+    ----------
+    found : Found
+        Its items are exemplars, its counts are frames.
+    captions, pictures : of each exemplar: run/exemplar id, JPEG bytes
+    of_dive : ndarray of shape (n_exemplars,), int64
+    clump_rows : dict of str to list
+        Columns of clumps.csv.
+    notes : list of str
+    """
+
+    found: Found
+    captions: list[str]
+    pictures: list[bytes]
+    of_dive: np.ndarray
+    clump_rows: dict[str, list]
+    notes: list[str]
+
+    def picture(self, item: int) -> np.ndarray | None:
+        """Return an exemplar's thumbnail as BGR; None where it cannot be read."""
+        return cv2.imdecode(np.frombuffer(self.pictures[item], np.uint8), cv2.IMREAD_COLOR)
+
+
+def merge(folders: list[str], c_width: float, n_jobs: int) -> Fleet:
+    """Return the survey of several runs: S-GMC over their clumps, a group each.
+
+    Raises UsageError where a run sent nothing, or their encoders or widths differ.
+    """
+    runs = [read_run(folder) for folder in folders]
+    _number_names(runs)
+    _check_one_space(runs)
+    n_dims = runs[0].means.shape[1]
+    groups = np.repeat(np.arange(len(runs)), [len(run.counts) for run in runs])
+    counts, means = np.concatenate([run.counts for run in runs]), np.concatenate([run.means for run in runs])
+    spreads = np.zeros((len(means), n_dims * (n_dims + 1) // 2))
+    start = 0
+    for run in runs:
+        spreads[start : start + len(run.spreads)] = _triangles(run.spreads, n_dims)
+        start += len(run.counts)
+    model = GroupedMixture(c_width=c_width, n_jobs=n_jobs)
+    model.fit(means, groups=groups, counts=counts, covariances=spreads)
+    names = [run.name for run in runs]
+    rows = {"dive": [names[j] for j in groups], "cluster": model.labels_.tolist(), "count": counts.tolist()}
+    notes = [
+        f"{run.name}: no clumps were sent, its model's {len(run.counts)} components stand for its frames"
+        for run in runs
+        if not run.is_clumps
+    ]
+    shown = [
+        (j, run.name, exemplar, run.components[exemplar.component])
+        for j, run in enumerate(runs)
+        for exemplar in run.exemplars.values()
+        if exemplar.component in run.components
+    ]
+    of_dive = np.array([j for j, *_ in shown], np.int64)
+    places = np.array([place for *_, place in shown]).reshape(len(shown), n_dims)
+    proba = model.predict_proba(places, of_dive)
+    found = Found(model, names, proba.argmax(axis=1), proba.max(axis=1, initial=0.0), -model.score_samples(places))
+    captions = [f"{name}/exemplar {exemplar.id}" for _, name, exemplar, _ in shown]
+    return Fleet(found, captions, [exemplar.thumbnail for _, _, exemplar, _ in shown], of_dive, rows, notes)
+
+
+def _number_names(runs: list[Sent]) -> None:
+    """Give runs of one name numbers."""
+    seen: dict[str, int] = {}
+    for run in runs:
+        seen[run.name] = seen.get(run.name, 0) + 1
+        if seen[run.name] > 1:
+            run.name = f"{run.name}-{seen[run.name]}"
+
+
+def _check_one_space(runs: list[Sent]) -> None:
+    """Raise UsageError unless all runs describe frames alike: distances between two encoders' rows mean nothing."""
+    spaces: dict[tuple[str, int], list[str]] = {}
+    for run in runs:
+        spaces.setdefault((run.encoder, run.means.shape[1]), []).append(run.name)
+    if len(spaces) > 1:
+        told = "; ".join(
+            f"{encoder[:12] or 'unknown'}, {width} values: {', '.join(names)}"
+            for (encoder, width), names in spaces.items()
+        )
+        raise UsageError(
+            f"the runs' encoders differ ({told}): their clumps cannot be merged. Fit one with `stillwatch fit-encoder` "
+            "and give it to all agents"
+        )
+
+
+def _triangles(spreads: np.ndarray, n_dims: int) -> np.ndarray:
+    """Return variances or lower triangles as lower triangles."""
+    n_packed = n_dims * (n_dims + 1) // 2
+    if not len(spreads) or spreads.shape[1] == n_packed:
+        return spreads.reshape(len(spreads), -1)[:, :n_packed] if len(spreads) else np.zeros((0, n_packed))
+    low = np.tril_indices(n_dims)
+    triangles = np.zeros((len(spreads), n_packed))
+    triangles[:, np.flatnonzero(low[0] == low[1])] = spreads
+    return triangles
