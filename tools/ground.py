@@ -9,13 +9,14 @@ import sys
 import threading
 from collections import Counter
 
-from stillwatch.base import RealClock, UsageError, __version__
+from stillwatch.base import ExitCode, RealClock, UsageError, __version__
 from stillwatch.tools.shared import existing, stop_on_signals, words
 from stillwatch.transport.disk import RunFolder
-from stillwatch.transport.live import ClientKeys, Gap, Received, Subscriber, load_client_keys
+from stillwatch.transport.live import ClientKeys, Gap, Received, Subscriber, load_client_keys, why_unreachable
 from stillwatch.transport.wire import Alert, LogNotice, Message, SourceChange, Summary
 
 SILENCE_TOLD_S = 10.0
+CONNECTED_WITHIN_S = 3.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +75,7 @@ class GroundStation:
         finally:
             self._subscriber.close()
             self._finish()
-        return 0
+        return ExitCode.DONE if self.received else ExitCode.SOURCE
 
     def _take(self, got: Received | Gap) -> None:
         if isinstance(got, Gap):
@@ -102,6 +103,10 @@ class GroundStation:
 
     def _watch_silence(self) -> None:
         silent_s = self._subscriber.silent_s
+        if not self.received and silent_s > CONNECTED_WITHIN_S and not self._silence_told:
+            self._silence_told = True
+            why = why_unreachable(self._endpoint) or "somebody answers there, but sends nothing"
+            _tell(f"not connected to {self._endpoint} for {silent_s:.0f} s: {why}; still trying")
         if self.received and silent_s > SILENCE_TOLD_S and not self._silence_told:
             self._silence_told = True
             _tell(f"silence: nothing from {self._endpoint} for {silent_s:.0f} s; still listening")
@@ -121,7 +126,11 @@ class GroundStation:
                     "alerts": self.alerts,
                 }
             )
-        gaps = f", {sum(lost.values())} lost" if lost else ", no gap"
+        if not self.received:
+            why = why_unreachable(self._endpoint) or "nothing was sent"
+            _tell(f"ground: never connected to {self._endpoint}: {why}")
+            return
+        gaps = f", {sum(lost.values())} lost" if lost else ", no gap since the first"
         _tell(f"ground: {sum(self.received.values())} messages, {sum(self.bytes.values()):,} bytes{gaps}")
 
 

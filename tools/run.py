@@ -41,7 +41,12 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONFIG|SOURCE",
         help="a TOML file (default: the embedded demo's settings), and what to watch where it is not the config's",
     )
-    parser.add_argument("--source", metavar="URI", help="file, image, folder, rtsp://…, v4l2:/dev/…, synthetic:NAME")
+    parser.add_argument(
+        "--source",
+        metavar="URI",
+        help="file (clip.mp4?loop=3, ?pace=1: in real time), image, folder (DIR?live=1: one that is being filled), "
+        "rtsp://…, http://…, v4l2:/dev/v4l/by-id/…, synthetic:NAME, recording:DIR",
+    )
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="override section.key=value")
 
 

@@ -9,9 +9,10 @@ transport.wire.
 from stillwatch.process.app import Progress, RunOptions, RunResult, run_agent
 from stillwatch.process.assembly import make_publisher
 from stillwatch.process.commander import Commander
-from stillwatch.process.memory_plan import check_memory, planned_memory
+from stillwatch.process.memory_plan import LIBRARIES_BYTES, check_memory, planned_memory
 
 __all__ = [
+    "LIBRARIES_BYTES",
     "Progress",
     "RunOptions",
     "RunResult",

@@ -183,6 +183,7 @@ class Agent:
         )
         self._ladder = SamplingLadder(config.learning.patch_share)
         self._state = SourceState.CONNECTING
+        self._is_over = False  # it has been told that more memory is resident than limits.memory_bytes
         self._unsaved = 0  # checkpoints that the disk refused
         self._started_ns = self._saved_ns = self._pinged_ns = self._shown_ns = clock.monotonic_ns()
 
@@ -335,6 +336,7 @@ class Agent:
             self.send(self.pipeline.summaries.notice(*self._notices.popleft()))
         if now_ns - self._pinged_ns >= WATCHDOG_NS:
             self._pinged_ns = now_ns
+            self._watch_memory()
             health.notify_service_manager("WATCHDOG=1")
         if now_ns - self._shown_ns >= PROGRESS_NS and self._options.on_progress is not None:
             self._shown_ns = now_ns
@@ -349,6 +351,12 @@ class Agent:
                 self.commander.change("set_share", {"share": share})
                 text = f"learning from {100 * share:.0f} % of the patches: the board {self._ladder.why}"
                 self.send(self.pipeline.summaries.notice("warning", "sampling", text))
+
+    def _watch_memory(self) -> None:
+        resident, limit = health.rss_bytes(), self._config.limits.memory_bytes
+        if resident > limit and not self._is_over:
+            self._is_over = True
+            self._tell("error", "memory", f"{resident} bytes resident, over limits.memory_bytes {limit}")
 
     def _reload(self) -> None:
         """Read the config again; what is wrong with it is told, and changes nothing."""

@@ -61,7 +61,7 @@ class SourceConfig(_Section, frozen=True):
     camera_size: Annotated[str, Meta(pattern=SIZE)] = ""  # V4L2; empty: its default
     camera_format: Annotated[str, Meta(pattern=FORMAT)] = ""  # V4L2: mjpeg, yuyv422, ...
     reconnect_cap_s: Annotated[float, Meta(ge=1.0, le=60.0)] = 4.0  # longest pause between attempts, +-20 %
-    nav_csv: str = ""  # time-stamped positions of the vehicle (agent/sources/nav.py says which columns)
+    nav_csv: str = ""  # CSV: t_s or time; latitude, longitude, depth_m, altitude_m, heading_deg; at most 10 s apart
     nav_start: str = ""  # ISO time of a file's first frame, for a nav_csv in absolute time; empty: its first row's
 
 
@@ -216,9 +216,9 @@ class StorageConfig(_Section, frozen=True):
 
 
 class LimitsConfig(_Section, frozen=True):
-    """What the whole agent may take; a config that plans more is refused."""
+    """What the whole process may have resident, libraries included; a config that will need more is refused."""
 
-    memory_bytes: Annotated[int, Meta(ge=1_000_000, le=10**12)] = 200_000_000
+    memory_bytes: Annotated[int, Meta(ge=1_000_000, le=10**12)] = 400_000_000
 
 
 class Config(_Section, frozen=True):

@@ -5,14 +5,17 @@ Never extrapolates, and never bridges a gap that a vehicle could have used to go
 """
 
 import csv
+import logging
 import math
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
-from stillwatch.base import NO_NAV, ConfigError, Nav
+from stillwatch.base import NO_NAV, ConfigError, Nav, shown
 from stillwatch.sources.timestamps import NS
+
+logger = logging.getLogger(__name__)
 
 FIELDS = {  # column: (least, most)
     "latitude": (-90.0, 90.0),
@@ -53,6 +56,17 @@ class NavTrack:
             times = times - (_iso_ns(start) if start else times[0])
         self._times = times
         self._values = values
+        self._warn_of_gaps()
+
+    def _warn_of_gaps(self) -> None:
+        steps = np.diff(self._times)
+        wide = int(np.count_nonzero(steps > LONGEST_GAP_NS))
+        if wide:
+            logger.warning(
+                "source.nav_csv: %s: %d of %d rows come more than %d s after the one before (the longest %.0f s): "
+                "no position is given between them, for none is known",
+                shown(self._path), wide, len(self._times), LONGEST_GAP_NS // NS, float(steps.max()) / NS,
+            )  # fmt: skip
 
     def _read(self) -> tuple[np.ndarray, np.ndarray, bool]:
         try:

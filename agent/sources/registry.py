@@ -26,7 +26,8 @@ GLOB_CHARACTERS = frozenset("*?[")
 def open_source(uri: str, config: SourceConfig, clock: Clock) -> Source:
     """Make the source that `uri` names, unopened.
 
-    Accepts a video file (`clip.mp4?loop=3`), an image, a folder of images (`dir?live=1` for one that is being
+    Accepts a video file (`clip.mp4?loop=3`; with `pace=1` in real time), an image, a folder of images
+    (`dir?live=1` for one that is being
     filled), a glob of images, rtsp:// rtsps:// http:// https://, `v4l2:/dev/v4l/by-id/...`,
     `synthetic:NAME?seed=1&...` and `recording:DIR`. `${env:NAME}` and `${file:PATH}` are replaced first, so that
     no password needs to stand in a config file or command line.
@@ -120,7 +121,9 @@ def _disk_source(path: str, config: SourceConfig, clock: Clock) -> Source:
         bare, _, query = path.rpartition("?")
         if "=" in query:
             path, options = bare, _query(query, path)
-    loop, live = _disk_options(path, options)
+    loop, live, pace = _disk_options(path, options)
+    if pace and not os.path.isfile(path):
+        raise ConfigError([f"source.uri: pace=1 is for video files, {shown(path)} is none"])
     if os.path.isdir(path):
         from stillwatch.sources.images import FolderSource
 
@@ -129,7 +132,7 @@ def _disk_source(path: str, config: SourceConfig, clock: Clock) -> Source:
         return _glob_source(path, config, loop, live)
     if live:
         raise ConfigError([f"source.uri: live=1 is for folders, {path} is a file"])
-    return _file_source(path, config, loop)
+    return _file_source(path, config, loop, clock if pace else None)
 
 
 def _glob_source(path: str, config: SourceConfig, loop: int, live: bool) -> Source:
@@ -145,7 +148,7 @@ def _glob_source(path: str, config: SourceConfig, loop: int, live: bool) -> Sour
     return ImagesSource(path, matches, config, loop=loop)
 
 
-def _file_source(path: str, config: SourceConfig, loop: int) -> Source:
+def _file_source(path: str, config: SourceConfig, loop: int, pace: Clock | None) -> Source:
     """Choose by content: a PNG named .mp4 is an image; an animated one, or a stream of JPEGs, is a video."""
     from stillwatch.sources.image_header import is_still_image
 
@@ -155,26 +158,28 @@ def _file_source(path: str, config: SourceConfig, loop: int) -> Source:
         still = is_still_image(Path(path))
     except OSError as error:
         raise SourceError(f"{path}: cannot be read: {error.strerror}") from None
+    if still and pace is not None:
+        raise ConfigError([f"source.uri: pace=1 is for video files, {shown(path)} is a picture"])
     if still:
         from stillwatch.sources.images import ImagesSource
 
         return ImagesSource(path, [path], config, loop=loop)
     from stillwatch.sources.video import VideoFileSource
 
-    return VideoFileSource(path, config, loop=loop)
+    return VideoFileSource(path, config, loop=loop, pace=pace)
 
 
-def _disk_options(path: str, options: dict[str, str]) -> tuple[int, bool]:
-    unknown = sorted(set(options) - {"loop", "live"})
+def _disk_options(path: str, options: dict[str, str]) -> tuple[int, bool, bool]:
+    unknown = sorted(set(options) - {"loop", "live", "pace"})
     if unknown:
-        raise ConfigError([f"source.uri: unknown option {unknown[0]!r} after {path}; known: loop, live"])
+        raise ConfigError([f"source.uri: unknown option {unknown[0]!r} after {path}; known: loop, live, pace"])
     loop = options.get("loop", "1")
     if not loop.isdecimal() or not 1 <= int(loop) <= 1_000_000:
         raise ConfigError([f"source.uri: loop={loop} is outside [1, 1000000]"])
-    live = options.get("live", "0")
-    if live not in ("0", "1"):
-        raise ConfigError([f"source.uri: live={live} is neither 0 nor 1"])
-    return int(loop), live == "1"
+    for name in ("live", "pace"):
+        if options.get(name, "0") not in ("0", "1"):
+            raise ConfigError([f"source.uri: {name}={options[name]} is neither 0 nor 1"])
+    return int(loop), options.get("live") == "1", options.get("pace") == "1"
 
 
 def _query(query: str, whole: str) -> dict[str, str]:

@@ -205,6 +205,18 @@ def test_a_run_that_goes_on_says_so_first_and_a_second_agent_is_refused(tmp_path
     assert "cam9" in other.stderr
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [("tcp://no-such-host.invalid:5570", "no-such-host.invalid is not known"), ("tcp://127.0.0.1:9", "refused")],
+)
+def test_a_station_that_never_connects_says_since_when_and_why(endpoint, words):
+    done = finished("ground", endpoint, "--seconds", 5)
+    assert done.returncode == 3
+    assert f"not connected to {endpoint} for" in done.stderr
+    assert words in done.stderr
+    assert "no gap" not in done.stderr
+
+
 def wait_for(condition, seconds=60.0):
     deadline = time.monotonic() + seconds
     while not condition():

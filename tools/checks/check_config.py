@@ -7,7 +7,7 @@ import argparse
 import sys
 
 from stillwatch.base import ConfigError
-from stillwatch.process import check_memory, planned_memory
+from stillwatch.process import LIBRARIES_BYTES, check_memory, planned_memory
 from stillwatch.settings import Problem, load_config
 from stillwatch.tools.shared import existing, print_json
 
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    problems, memory = [], []
+    problems, memory, config = [], [], None
     try:
         config = load_config(args.config, args.set, opens_source=False)
         memory = planned_memory(config)
@@ -30,13 +30,18 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         errors = [{"file": p.file, "key": p.key, "value": p.value, "message": p.message} for p in problems]
         stages = [{"stage": stage, "bytes": n_bytes} for stage, n_bytes in memory]
-        print_json({"errors": errors, "memory": stages, "total_bytes": total if memory else None})
+        resident = total + LIBRARIES_BYTES if memory else None
+        table = {"errors": errors, "memory": stages, "total_bytes": total if memory else None}
+        print_json({**table, "resident_bytes": resident, "limit_bytes": config.limits.memory_bytes if config else None})
         return ConfigError.exit_code if problems else 0
-    if memory:
+    if memory and config is not None:
         for stage, n_bytes in memory:
             print(f"{stage:<28}{n_bytes:>14,} bytes")
         limit = config.limits.memory_bytes
-        print(f"{'total':<28}{total:>14,} bytes, {100 * total / limit:.0f} % of limits.memory_bytes {limit:,}")
+        print(f"{'planned by the stages':<28}{total:>14,} bytes")
+        print(f"{'interpreter and libraries':<28}{LIBRARIES_BYTES:>14,} bytes, as measured")
+        resident = total + LIBRARIES_BYTES
+        print(f"{'resident':<28}{resident:>14,} bytes, {100 * resident / limit:.0f} % of limits.memory_bytes {limit:,}")
     for problem in problems:
         print(problem, file=sys.stderr)
     if not problems:

@@ -18,6 +18,7 @@ from stillwatch.restart import checkpoint
 from stillwatch.tools.shared import existing, print_json
 from stillwatch.transport.disk import KIND_MESSAGE, SUFFIX, Damage, Record, log_files, read_file, unpack_message
 from stillwatch.transport.disk import recording as r
+from stillwatch.transport.thin import count_outbox
 from stillwatch.transport.wire import DecodeError
 
 SHOWN = 20
@@ -31,9 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     path = pathlib.Path(args.path)
-    if path.is_file() and not path.name.endswith(SUFFIX):
+    if outbox_files(path):
+        report = inspect_outbox(path)
+        tell: Any = _tell_outbox
+    elif path.is_file() and not path.name.endswith(SUFFIX):
         report = inspect_checkpoint(path)
-        tell: Any = _tell_checkpoint
+        tell = _tell_checkpoint
     else:
         report = inspect_log(path, listing=args.list and not args.json)
         tell = _tell_log
@@ -42,6 +46,39 @@ def main(args: argparse.Namespace) -> int:
     else:
         tell(report)
     return 0 if report["whole"] else 4
+
+
+def outbox_files(path: pathlib.Path) -> list[pathlib.Path]:
+    """Return the log files of a thin link's outbox: of a folder, or the one named."""
+    files = [path] if path.is_file() else [file for _, file in log_files(path)]
+    return [file for file in files if file.name.startswith("outbox-")]
+
+
+def inspect_outbox(path: pathlib.Path) -> dict[str, Any]:
+    """Return what an outbox holds: alerts put, acknowledged and given up, those that wait, and damage."""
+    damage: list[Damage] = []
+    counts = count_outbox(outbox_files(path), damage)
+    torn = [item for item in damage if item.reason == "torn end"]
+    return {
+        "path": str(path),
+        **counts,
+        "torn_ends": len(torn),
+        "damage": [
+            {"file": item.file.name, "offset": item.offset, "end": item.end, "reason": item.reason}
+            for item in damage
+            if item not in torn
+        ],
+        "whole": len(damage) == len(torn),
+    }
+
+
+def _tell_outbox(report: dict[str, Any]) -> None:
+    print(f"{report['path']}: outbox of a thin link, {report['waiting']} alerts wait")
+    print(
+        f"  put {report['put']}, acknowledged {report['acknowledged']}, given up {report['dropped']} (as far as kept)"
+    )
+    for item in report["damage"]:
+        print(f"DAMAGED: {item['file']} bytes {item['offset']} to {item['end']}: {item['reason']}")
 
 
 def inspect_checkpoint(path: pathlib.Path) -> dict[str, Any]:

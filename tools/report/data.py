@@ -156,7 +156,8 @@ class ReportData:
     runs: list[str] = field(default_factory=list)
     first_wall_ns: int = 0
     last_wall_ns: int = 0
-    span_ns: int = 0
+    span_ns: int = 0  # from the first message to the last, stops and outages included
+    watched_ns: int = 0  # of these, while the agent ran and frames came
     is_live: bool = False
     received: dict[str, int] = field(default_factory=dict)
     received_bytes: dict[str, int] = field(default_factory=dict)
@@ -203,6 +204,7 @@ class _Reader:
 
     def __init__(self, run: Run):
         self.data = ReportData(run)
+        self._listens = run.info.get("role") == "ground"  # what was sent before it listened is not missing
         self._segments: dict[tuple[str, int], _Segment] = {}
         self._events: dict[tuple[str, int, int], Event] = {}
 
@@ -216,6 +218,7 @@ class _Reader:
         data.events = events
         wall = sum(s.wall_ns - s.wall0_ns for s in self._segments.values())
         stream = sum(s.t_ns - s.t0_ns for s in self._segments.values())
+        data.watched_ns = stream - sum(end - begin for begin, end in data.gaps)
         data.is_live = stream > 0 and abs(wall - stream) < 0.05 * stream + 2e9
         return data
 
@@ -225,7 +228,7 @@ class _Reader:
             data.agent, data.first_wall_ns = message.agent, message.wall_ns
         segment = self._segments.get(key) or self._start(key, message)
         data.received[kind] = data.received.get(kind, 0) + 1
-        expected = segment.next.get(kind, 0)
+        expected = segment.next.get(kind, message.sequence if self._listens else 0)
         if message.sequence > expected:
             data.missed[kind] = data.missed.get(kind, 0) + message.sequence - expected
         segment.next[kind] = max(expected, message.sequence + 1)

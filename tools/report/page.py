@@ -82,7 +82,7 @@ def _head(data: ReportData) -> str:
 def _lead(data: ReportData, totals: dict) -> str:
     """Return the two sentences that a person in a hurry needs."""
     frames = int(totals.get("frames", 0))
-    watched = words.duration(data.span_ns / 1e9)
+    watched = words.duration(data.watched_ns / 1e9)
     if not frames:
         return "No frame has been seen yet."
     if not data.events:
@@ -119,7 +119,7 @@ def _facts(data: ReportData) -> str:
     status = data.status
     sent = sum(data.received_bytes.values())
     facts = [
-        ("Watched", words.duration(data.span_ns / 1e9), f"{words.number(frames)} frames"),
+        ("Watched", words.duration(data.watched_ns / 1e9), f"{words.number(frames)} frames"),
         ("Alerts", words.number(totals.get("alerts", len(data.events))), _suppressed(status)),
         (
             "Taught the model",
@@ -211,7 +211,7 @@ def _link(data: ReportData) -> str:
     told = (status.tx_bytes if status else {}) or data.received_bytes
     sent = sorted(told.items(), key=lambda item: -item[1])
     rows = [(name, float(n), c.n_bytes(n)) for name, n in sent]
-    hours = data.span_ns / 3.6e12
+    hours = data.watched_ns / 3.6e12
     rate = f"{c.n_bytes(sum(n for _, n in sent) / hours)} an hour" if sent and hours > 0 else ""
     who = "sent to all that listened" if status and status.tx_bytes else "of messages, as they are in this folder"
     note = f"<p class='note'>{rate}, {who}.</p>" if rate else ""

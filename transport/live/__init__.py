@@ -14,6 +14,7 @@ from stillwatch.transport.live.control import (
     Reply,
     Request,
 )
+from stillwatch.transport.live.endpoints import why_unreachable
 from stillwatch.transport.live.publisher import Publisher
 from stillwatch.transport.live.security import (
     ClientKeys,
@@ -27,6 +28,7 @@ from stillwatch.transport.live.subscriber import Received, Subscriber
 from stillwatch.transport.live.tracking import Gap
 
 __all__ = [
+    "why_unreachable",
     "COMMANDS",
     "ClientKeys",
     "Command",

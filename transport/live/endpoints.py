@@ -6,6 +6,7 @@ socket creation; it must not decide who may connect (transport/live/security.py 
 
 import errno
 import ipaddress
+import socket as socket_module
 
 import zmq
 
@@ -50,6 +51,28 @@ def is_private(endpoint: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:  # a name or an interface: it may be anything
         return False
+
+
+def why_unreachable(endpoint: str, timeout_s: float = 1.0) -> str:
+    """Try once to connect to an endpoint; return what is in the way, in words, or "" where somebody listens.
+
+    ZeroMQ itself connects in the background and never says why it cannot.
+    """
+    try:
+        if endpoint.startswith("ipc://"):
+            with socket_module.socket(socket_module.AF_UNIX) as probe:
+                probe.settimeout(timeout_s)
+                probe.connect(endpoint.removeprefix("ipc://"))
+            return ""
+        host, port = split_tcp(endpoint)
+        with socket_module.create_connection((host.strip("[]"), port), timeout_s):
+            return ""
+    except socket_module.gaierror:
+        return f"the name {split_tcp(endpoint)[0]} is not known"
+    except TimeoutError:
+        return f"no answer in {timeout_s:g} s"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
 
 
 def make_socket(context: zmq.Context, kind: int, *, queue: int, max_bytes: int, endpoint: str) -> zmq.Socket:

@@ -19,7 +19,7 @@ from stillwatch.transport.thin.link import (
     ThumbnailArrived,
 )
 from stillwatch.transport.thin.linksim import LinkModel, LinkSimulator
-from stillwatch.transport.thin.outbox import Outbox
+from stillwatch.transport.thin.outbox import Outbox, count_outbox
 from stillwatch.transport.thin.port import ThinPort, parse_endpoint, read_link_key
 from stillwatch.transport.thin.presets import PRESETS, Preset, find_preset
 from stillwatch.transport.thin.receiver_log import ReceiverLog
@@ -28,6 +28,7 @@ from stillwatch.transport.thin.thumbnails import HEADER_BYTES, decode_thumbnail
 from stillwatch.transport.thin.vehicle import VehicleLink
 
 __all__ = [
+    "count_outbox",
     "AlertArrived",
     "Arrival",
     "ComponentArrived",

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from stillwatch.transport.base import Clock
-from stillwatch.transport.disk import Damage, RecordWriter, log_files, read_records
+from stillwatch.transport.disk import Damage, RecordWriter, log_files, read_file, read_records
 from stillwatch.transport.wire import LogError
 
 logger = logging.getLogger(__name__)
@@ -325,6 +325,23 @@ class Outbox:
             logger.warning("outbox: %s cannot be deleted: %s", path, error.strerror)
             return False
         return True
+
+
+def count_outbox(files: Iterable[pathlib.Path], damage: list[Damage]) -> dict[str, int]:
+    """Return how many entries the log files of an outbox tell of: put, acknowledged, dropped, and waiting still."""
+    counts: Counter[str] = Counter(put=0, acknowledged=0, dropped=0)
+    waiting: set[Number] = set()
+    for path in files:
+        for record in read_file(path, damage):
+            if record.kind == KIND_PUT and len(record.body) > _PUT.size:
+                incarnation, delivery, _ = _PUT.unpack_from(record.body)
+                counts["put"] += Number(incarnation, delivery) not in waiting  # else moved out of an old file
+                waiting.add(Number(incarnation, delivery))
+            elif record.kind in (KIND_ACK, KIND_DROP):
+                numbers = {Number(*fields) for fields in _NUMBER.iter_unpack(record.body)}
+                counts["acknowledged" if record.kind == KIND_ACK else "dropped"] += len(numbers)
+                waiting -= numbers
+    return {**counts, "waiting": len(waiting)}
 
 
 def _size(path: pathlib.Path) -> int:

@@ -34,6 +34,12 @@ def test_outside_the_rows_and_in_gaps_nothing_is_known(tmp_path, t_s):
     assert math.isnan(nav.depth_m)
 
 
+def test_rows_too_far_apart_to_go_between_are_told_once(tmp_path, caplog):
+    track(tmp_path, "t_s,depth_m\n0,1\n30,2\n35,3\n95,4\n")
+    assert len(caplog.messages) == 1
+    assert "2 of 4 rows come more than 10 s after the one before (the longest 60 s)" in caplog.messages[0]
+
+
 def test_an_empty_cell_is_unknown(tmp_path):
     nav = track(tmp_path, "t_s,depth_m,latitude\n0,,5\n1,2,6\n").at(S // 2, 0)
     assert math.isnan(nav.depth_m)

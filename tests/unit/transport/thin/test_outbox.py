@@ -5,8 +5,9 @@ import logging
 import pytest
 
 from stillwatch.base.clock import VirtualClock
+from stillwatch.tools.cli import main
 from stillwatch.transport.disk.record_format import log_files
-from stillwatch.transport.thin.outbox import Number, Outbox
+from stillwatch.transport.thin.outbox import Number, Outbox, count_outbox
 from stillwatch.transport.wire.errors import LogError
 
 DAY_NS = 86_400 * 1_000_000_000
@@ -53,6 +54,18 @@ def test_a_new_process_goes_on_where_the_killed_one_was(tmp_path, clock):
     assert second.continued
     assert not first.continued
     assert second.generation > first.generation
+
+
+def test_its_files_tell_what_was_put_acknowledged_and_waits(tmp_path, clock):
+    box = opened(tmp_path, clock)
+    numbers = [box.put(bytes([i]) * 10) for i in range(5)]
+    box.acknowledge(numbers[:2])
+    box.close()
+    damage = []
+    counts = count_outbox([path for _, path in log_files(tmp_path / "outbox")], damage)
+    assert counts == {"put": 5, "acknowledged": 2, "dropped": 0, "waiting": 3}
+    assert damage == []
+    assert main(["inspect", str(tmp_path / "outbox")]) == 0
 
 
 def test_no_number_is_given_twice_across_restarts_even_when_all_was_acknowledged(tmp_path, clock):
