@@ -6,10 +6,11 @@ Imports: base, settings, sources, pipeline, restart, outlet, transport.disk, tra
 transport.wire.
 """
 
-from stillwatch.process.app import Progress, RunOptions, RunResult, run_agent
+from stillwatch.process.app import run_agent
 from stillwatch.process.assembly import make_publisher
 from stillwatch.process.commander import Commander
 from stillwatch.process.memory_plan import LIBRARIES_BYTES, check_memory, planned_memory
+from stillwatch.process.options import Progress, RunOptions, RunResult
 
 __all__ = [
     "LIBRARIES_BYTES",

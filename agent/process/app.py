@@ -5,12 +5,9 @@ Called by tools (run, demo, record). It must not hold any stage's logic: threads
 
 import gc
 import logging
-import pathlib
 import secrets as random_secrets
-import threading
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -35,6 +32,7 @@ from stillwatch.process.commander import Commander
 from stillwatch.process.degrade import SamplingLadder
 from stillwatch.process.lookahead import AHEAD, Lookahead
 from stillwatch.process.memory_plan import check_memory, memory_of
+from stillwatch.process.options import Progress, RunOptions, RunResult
 from stillwatch.process.reload import take_over
 from stillwatch.process.run_place import check_same_camera, take_folder
 from stillwatch.restart import CHECKPOINTS_SPREAD, Resumed, checkpoint, resume
@@ -50,50 +48,6 @@ FREEZE_AFTER_FRAMES = 200  # by then every stage has made what it keeps
 IDS_SKIPPED = 100  # more events than can be raised between two checkpoints
 WATCHDOG_NS = 1_000_000_000
 PROGRESS_NS = 200_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What a person watching a run wants to know now.
-
-    `learning` is 0 to 1, 1 once frames are scored; `share` of the source that was read, 0 to 1, None where its end is
-    not known.
-    """
-
-    counts: RunCounts
-    seconds: float
-    learning: float
-    state: str
-    share: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """How a run ended."""
-
-    exit_code: int
-    reason: str
-    folder: pathlib.Path
-    counts: RunCounts
-    hash: str
-    not_kept: tuple[str, ...] = ()  # what the disk refused, in words
-    waiting_alerts: int = 0  # not yet acknowledged over the thin link; the next run sends them
-
-
-@dataclass(slots=True)
-class RunOptions:
-    """What a caller chooses beside the config. The callbacks run on the pipeline thread."""
-
-    out: pathlib.Path
-    record: pathlib.Path | None = None
-    fresh: bool = False
-    stop: threading.Event = field(default_factory=threading.Event)
-    strict: bool = False  # an endpoint that cannot be bound ends the run, instead of being tried again
-    reload: threading.Event = field(default_factory=threading.Event)  # set: read the config again
-    read_config: Callable[[], Config] | None = None  # what `reload` reads
-    on_progress: Callable[[Progress], None] | None = None
-    on_message: Callable[[Message], None] | None = None  # every message, as it is made
-    on_note: Callable[[str], None] | None = None  # one line that a person at the start should see
 
 
 def run_agent(config: Config, options: RunOptions, clock: Clock | None = None) -> RunResult:
