@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from stillwatch.pipeline import RunCounts
 from stillwatch.settings import Config
+from stillwatch.transport.wire import Message
 
 
 @dataclass(frozen=True, slots=True)
