@@ -138,7 +138,7 @@ def describe(message: Message) -> str:
     """Return one line for what a person should see, or "" for what only machines read."""
     match message:
         case Alert():
-            return f"{message.agent}  {words.alert_line(message)}"
+            return "" if words.is_over_at_once(message) else f"{message.agent}  {words.alert_line(message)}"
         case SourceChange():
             detail = f": {message.detail}" if message.detail else ""
             return f"{message.agent}  {words.utc(message.wall_ns)}  source {message.state}{detail}"

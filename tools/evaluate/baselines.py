@@ -60,7 +60,7 @@ class Subtractor:
         self._subtractor = make()
         self._element = np.ones((3, 3), np.uint8)
 
-    def score(self, frame: Frame, seen: Seen) -> float:
+    def score(self, frame: Frame, seen: Seen | None = None) -> float:
         """Return the share of pixels that are foreground; learns at OpenCV's own rate."""
         height, width = frame.grey.shape
         picture = cv2.resize(frame.colour, (WIDTH, round(height * WIDTH / width)), interpolation=cv2.INTER_AREA)
@@ -74,7 +74,7 @@ class Difference:
     def __init__(self):
         self._last: np.ndarray | None = None
 
-    def score(self, frame: Frame, seen: Seen) -> float:
+    def score(self, frame: Frame, seen: Seen | None = None) -> float:
         """Return the difference; 0 for the first frame and after a change of size."""
         last, self._last = self._last, frame.grey.copy()
         if last is None or last.shape != frame.grey.shape:

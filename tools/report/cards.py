@@ -90,7 +90,7 @@ def _facts(event: Event) -> str:
     if shown.x is not None and shown.y is not None:
         facts.append(words.place(shown.x, shown.y))
     if event.rarity >= 10:
-        facts.append(f"one frame in {words.rarity(event.rarity)} looks so new here")
+        facts.append(f"{words.one_in(event.rarity)} here")
     if not event.ended:
         facts.append("no end received")
     elif event.duration_s > 0:
@@ -102,7 +102,7 @@ def _facts(event: Event) -> str:
 
 def _when(data: ReportData, event: Event) -> str:
     """Return when it began: by the stream's time and the frame, and by UTC where the two run alike."""
-    when = [words.clock_time(event.x_ns / 1e9)]
+    when = [words.moment(event.x_ns / 1e9)]
     if event.first.start_frame >= 0:
         when.append(f"frame {event.first.start_frame}")
     if data.is_live:
@@ -148,7 +148,7 @@ def _picture_time(data: ReportData, event: Event, shown: m.Alert) -> str:
     if shown.picture_frame < 0:
         return ""
     after_s = (event.x_ns + shown.picture_t_ns - event.first.start_t_ns) / 1e9
-    return f"of frame {shown.picture_frame}, {words.clock_time(after_s)}: the best so far"
+    return f"of frame {shown.picture_frame}, {words.moment(after_s)}: the best so far"
 
 
 def _position(nav: m.Position | None) -> str:

@@ -189,8 +189,8 @@ def tell_comparison(result: RunComparison) -> None:
         for event in events:
             print(
                 f"  {sign} event {event.id}: {words.title_of(event.first.alert_kind).lower()} at "
-                f"{words.clock_time(event.x_ns / 1e9)} (frame {event.first.start_frame}), for "
-                f"{words.duration(event.duration_s)}, one frame in {event.rarity:.0f}"
+                f"{words.moment(event.x_ns / 1e9)} (frame {event.first.start_frame}), for "
+                f"{words.duration(event.duration_s)}, {words.one_in(event.rarity)}"
             )
 
 

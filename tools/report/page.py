@@ -99,7 +99,7 @@ def _lead(data: ReportData, totals: dict) -> str:
     worst = max(data.events, key=lambda event: (event.rarity, event.severity))
     rarest = ""
     if worst.rarity > 10:
-        rarest = f" The rarest moment, at {labeller(data)(worst.x_ns)}, was one frame in {words.rarity(worst.rarity)}."
+        rarest = f" The rarest moment, at {labeller(data)(worst.x_ns)}, was {words.one_in(worst.rarity)}."
     return f"Watched for {watched}, {words.number(frames)} frames. <b>{text[0].upper()}{text[1:]}.</b>{rarest}"
 
 

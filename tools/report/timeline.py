@@ -173,9 +173,7 @@ def _shade(name: str, start: int, end: int, span: int) -> str:
 def _tip(label: c.Label, x: int, item) -> list[str]:
     lines = [label(x)]
     if item.count:
-        lines.append(
-            f"score {item.high:.2f}" + (f", one frame in {words.rarity(item.rarity)}" if item.rarity > 1 else "")
-        )
+        lines.append(f"score {item.high:.2f}" + (f", {words.one_in(item.rarity)}" if item.rarity > 1 else ""))
     elif item.learning:
         lines.append("learning")
     if item.refused:

@@ -106,6 +106,8 @@ class RunVoice:
         if self._as_json:
             self._object("alert", alert_row(alert, stream_s))
             return
+        if words.is_over_at_once(alert):
+            return
         text = words.alert_line(alert, stream_s)
         if self._in_colour and alert.phase != "update":
             text = f"{_NEW if alert.phase == 'new' else _OVER}{text}{_PLAIN}"

@@ -45,13 +45,31 @@ def rarity(value: float) -> str:
     return "over a million" if value >= MOST_RARE else number(value)
 
 
+def one_in(value: float) -> str:
+    """Return how rare something is: one frame in so many."""
+    return "rarer than one frame in a million" if value >= MOST_RARE else f"one frame in {number(value)}"
+
+
 def clock_time(seconds: float) -> str:
-    """Return a time into a stream: minutes and seconds, hours before them where there are some, tenths below one."""
+    """Return a time for an axis: minutes and seconds, hours before them where there are some, tenths where needed."""
     seconds = max(seconds, 0.0)
     if seconds >= 3600:
         return f"{int(seconds // 3600)}:{int(seconds // 60) % 60:02d}:{int(seconds) % 60:02d}"
     tenth = f".{int(seconds * 10) % 10}" if seconds % 1 > 0.05 and seconds < 60 else ""
     return f"{int(seconds // 60)}:{int(seconds) % 60:02d}{tenth}"
+
+
+def moment(seconds: float) -> str:
+    """Return when in a stream something was, to a tenth of a second."""
+    tenths = round(max(seconds, 0.0) * 10)
+    minutes, rest = divmod(tenths, 600)
+    hours = f"{minutes // 60}:{minutes % 60:02d}" if minutes >= 60 else str(minutes)
+    return f"{hours}:{rest // 10:02d}.{rest % 10}"
+
+
+def is_over_at_once(alert: Alert) -> bool:
+    """Whether this is the end of something that lasts no time: its beginning has said all."""
+    return alert.phase == "end" and alert.duration_s == 0
 
 
 def utc(wall_ns: int) -> str:
@@ -73,14 +91,14 @@ def alert_line(alert: Alert, stream_s: float | None = None) -> str:
 
     `stream_s` is the time into the stream at which it was told, where that is known.
     """
-    when = [clock_time(stream_s)] if stream_s is not None else []
+    when = [moment(stream_s)] if stream_s is not None else []
     when += [f"frame {alert.frame}"] if alert.frame >= 0 else []
     parts = ["  ".join([*when, utc(alert.wall_ns)]), f"event {alert.id}"]
     parts.append(f"{_verb(alert)}{title_of(alert.alert_kind).lower()}")
     if alert.x is not None and alert.y is not None and alert.phase != "end":
         parts.append(place(alert.x, alert.y))
     if alert.rarity is not None and math.isfinite(alert.rarity) and alert.rarity > 1:
-        parts.append(f"one frame in {rarity(alert.rarity).replace(_THIN_SPACE, ' ')}")
+        parts.append(one_in(alert.rarity).replace(_THIN_SPACE, " "))
     if alert.phase != "new" and alert.duration_s > 0:
         parts.append(f"for {duration(alert.duration_s)}")
     nav = alert.nav

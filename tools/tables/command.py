@@ -56,17 +56,17 @@ def _tell(table: Table) -> None:
     if table.name == "scores":
         for row in table:
             known = row["score"] is not None
-            rare = f"one frame in {words.rarity(row['rarity'])}" if known and row["rarity"] else row["state"]
+            rare = words.one_in(row["rarity"]) if known and row["rarity"] else row["state"]
             score = f"{row['score']:8.3f}" if known else " " * 8
-            print(f"{words.clock_time(row['stream_s'])}  frame {row['frame']:<8}{score}  {shown(rare)}")
+            print(f"{words.moment(row['stream_s'])}  frame {row['frame']:<8}{score}  {shown(rare)}")
         return
     for row in table:
-        parts = [words.clock_time(row["stream_s"])] + [f"frame {row['frame']}"] * (row["frame"] is not None)
+        parts = [words.moment(row["stream_s"])] + [f"frame {row['frame']}"] * (row["frame"] is not None)
         parts += [f"event {row['id']}", words.title_of(row["kind"]).lower()]
         if row["x"] is not None and row["y"] is not None:
             parts.append(words.place(row["x"], row["y"]))
         if row["rarity"] is not None and row["rarity"] > 1:
-            parts.append(f"one frame in {words.rarity(row['rarity'])}")
+            parts.append(words.one_in(row["rarity"]))
         parts += ["no end received"] * (row["phase"] != "end")
         parts += [f"for {words.duration(row['duration_s'])}"] * (row["phase"] == "end" and row["duration_s"] > 0)
         print(shown("  ".join(parts)))

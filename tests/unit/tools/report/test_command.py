@@ -128,6 +128,13 @@ def test_times_are_utc_for_what_ran_as_fast_as_the_clock(run):
     assert data.span_ns == pytest.approx(90e9, rel=0.02)
 
 
+def test_a_file_that_took_as_long_as_it_lasts_is_still_a_file(tmp_path):
+    path = make_run(tmp_path, n_frames=120)
+    about = json.loads((path / "run.json").read_text())
+    (path / "run.json").write_text(json.dumps(about | {"live": False}))
+    assert not read_report(path).is_live
+
+
 def test_a_ground_folder_with_gaps_says_what_did_not_arrive(tmp_path):
     def lossy(kind, sequence):
         return (kind == "score" and 300 < sequence < 400) or (kind == "alert" and sequence == 1)

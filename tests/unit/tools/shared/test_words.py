@@ -15,8 +15,21 @@ def test_lengths_of_time_are_words(seconds, text):
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(-1, "0:00"), (51.7, "0:51.7"), (75, "1:15"), (3725, "1:02:05")])
-def test_times_into_a_stream_are_minutes_and_seconds(seconds, text):
+def test_times_on_an_axis_are_minutes_and_seconds(seconds, text):
     assert words.clock_time(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-1, "0:00.0"), (51.7, "0:51.7"), (59.97, "1:00.0"), (3725.25, "1:02:05.2")]
+)
+def test_moments_are_told_to_a_tenth_of_a_second(seconds, text):
+    assert words.moment(seconds) == text
+
+
+def test_the_end_of_what_lasts_no_time_is_no_news():
+    assert words.is_over_at_once(alert(phase="end"))
+    assert not words.is_over_at_once(alert(phase="end", duration_s=0.1))
+    assert not words.is_over_at_once(alert())
 
 
 @pytest.mark.parametrize(

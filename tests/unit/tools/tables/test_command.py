@@ -49,7 +49,7 @@ def test_scores_have_a_row_a_frame(run, capsys):
 def test_without_a_form_it_is_for_people(run, capsys):
     assert main(["events", run]) == 0
     first = capsys.readouterr().out.splitlines()[0]
-    assert first == "0:26  frame 260  event 0  something new  left  one frame in 4\u202f000  for 4.0 s"
+    assert first == "0:26.0  frame 260  event 0  something new  left  one frame in 4\u202f000  for 4.0 s"
 
 
 def test_time_codes_are_start_and_end_of_every_event_and_last_a_second_at_least():
