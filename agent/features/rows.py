@@ -34,6 +34,8 @@ class Rows:
         x and y in [0, 1] of width and height; row by row of the grid.
     grid_shape : tuple of int
         Rows and columns of the grid; n = rows * columns.
+    colours : ndarray of shape (n, 3), float32
+        Logarithms of green, of blue over green and of red over green at each patch's centre.
     frame : ndarray of shape (n_frame_dims,), float32
         The frame descriptor, encoded.
     rule : CameraRule
@@ -47,6 +49,7 @@ class Rows:
     valid: np.ndarray
     centres: np.ndarray
     grid_shape: tuple[int, int]
+    colours: np.ndarray
     frame: np.ndarray
     rule: CameraRule
     ready: bool
@@ -85,16 +88,16 @@ class RowMaker:
         plain[:] = features.patches
         if rule.takes_out_brightness and features.brightness_axis is not None:
             plain -= features.raw_patches[:, -1:] * features.brightness_axis
+        colours = log_colours(frame, features.centres, self._step_px)
         patches[:, :-CONTEXT_DIMS] = plain
-        patches[:, -CONTEXT_DIMS:] = (
-            features.centres if rule.context is Context.PLACE else log_chroma(frame, features.centres, self._step_px)
-        )
+        patches[:, -CONTEXT_DIMS:] = features.centres if rule.context is Context.PLACE else colours[:, 1:]
         return Rows(
             patches=patches,
             plain=plain,
             valid=features.valid,
             centres=features.centres,
             grid_shape=features.grid_shape,
+            colours=colours,
             frame=features.frame.copy(),
             rule=rule,
             ready=features.ready and rule.decided,
@@ -105,10 +108,10 @@ class RowMaker:
         return {"rows": sum(buffer.nbytes for buffer in (*self._patches, *self._plain))}
 
 
-def log_chroma(frame: Frame, centres: np.ndarray, step_px: int) -> np.ndarray:
-    """Return the colour at each patch's centre, (n, 2) float32: logarithms of blue and of red over green.
+def log_colours(frame: Frame, centres: np.ndarray, step_px: int) -> np.ndarray:
+    """Return the colour at each patch's centre, (n, 3) float32: logarithms of green, of blue and of red over green.
 
-    Ratios, so that no change of exposure moves them.
+    The last two are ratios, so that no change of exposure moves them.
     """
     height, width = frame.grey.shape
     columns, rows = max(1, width // step_px), max(1, height // step_px)
@@ -116,4 +119,5 @@ def log_chroma(frame: Frame, centres: np.ndarray, step_px: int) -> np.ndarray:
     column = np.minimum((centres[:, 0] * columns).astype(np.int64), columns - 1)
     row = np.minimum((centres[:, 1] * rows).astype(np.int64), rows - 1)
     picked = cells.reshape(rows, columns, 3)[row, column]
-    return picked[:, (0, 2)] - picked[:, 1:2]
+    picked[:, (0, 2)] -= picked[:, 1:2]
+    return picked[:, (1, 0, 2)]

@@ -97,3 +97,36 @@ NARROW = 0.75  # what was seen holds the events too: the usual spreads less than
 IN_EVENT = 0.2  # weight of frames in events: they may be the scene's own, but are not believed at once
 HIGHEST_LEVEL = 64.0  # the whole frame at MOST_UNLIKE
 LEVEL_BINS = 256  # a quarter each
+
+# -- a fixed camera: visits and their kinds (visits/) --------------------------------------------------------
+
+STANDS_OUT = 1.2  # unlikeness from which a patch is part of a sighting: what noise reaches here and there is not
+LEAST_SIGHTING = 4  # patches: fewer are no thing
+MAX_SIGHTINGS = 16  # of a frame: more are weather
+MAX_VISITS = 24  # under way at once
+LEAST_DESCRIBED = 6  # patches: fewer show too little to say what they are
+REACHED = 0.3  # share of the smaller box that two frames of one visit share, at its pace
+PACE = 0.4  # of the newest step, in the pace of a visit
+GONE_S = 1.0  # seconds: a visit that was not found for longer is over
+APART_S = 2.0  # seconds that a visit may be lost in another one
+LEAST_VISIT_FRAMES = 3  # fewer are a flicker
+DESCRIBED_FRAMES = 3  # whole frames of a visit: its look has a mean and a spread
+CONFIRMED_FRAMES = 6  # whole frames until someone strange is believed to be
+WAIT_S = 4.0  # seconds that a visit may take to be seen whole, where the usual ones are known
+SOMEBODY = 4.0  # units of looks: who differs so from their own visit's mean
+OTHER_FRAMES = 5  # and for so many frames in a row, is somebody else
+LOOK_MEMORY = 0.97  # of what visits taught about looks, kept at each: 33 visits count
+LEAST_VARIANCE = 1e-6  # of a look, of a still that repeats itself exactly
+LEAST_LOOK_UNIT = 0.005  # of a look: rounding of boxes and compression are no difference
+ALIKE = 1.6  # units of looks: nearer ones are of one kind,
+UNALIKE = 2.5  # farther ones are not
+MAX_KINDS = 48  # kinds remembered: those not seen for longest give way
+LEAST_KIND_VISITS = 2  # visits until a kind can be usual: by chance one comes at any rate
+KIND_PRIOR_S = 5.0  # seconds of watching without a visit that are taken for granted: two in a moment are no rate
+USUAL_RATE = 2.4  # times the alerts an hour that may be told: a kind that comes so often is counted, not told
+LEAST_VISITS = 4  # visits until someone can be strange: before, everybody is
+OUTSTANDING = 1.3  # times the distance that OUTSTANDING_SHARE of the last visits had when they came:
+OUTSTANDING_SHARE = 0.8  # who is farther from every kind is strange
+STRANGE_MEMORY = 20  # visits that this is judged by
+RECENT_VISITS = 12  # visits that say who usually comes now
+COARSE_ROWS, COARSE_COLUMNS = 12, 16  # cells of the picture: a kind is usual where it went, and beside

@@ -4,7 +4,7 @@ Made by agent/novelty/registry.py, called by agent/novelty/score.py. It must not
 needs is in the rows and the judgement that it is given.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from stillwatch.base import Stage
 from stillwatch.epochs import Models
 from stillwatch.features import Rows
 from stillwatch.novelty.regions import Region
+from stillwatch.novelty.visits import Sighting
 
 
 class Sizes(NamedTuple):
@@ -43,6 +44,8 @@ class Judgement:
         Deviations of the statistic above what frames usually have.
     rarity : float
         One frame in this many has such a value here.
+    sightings : list of Sighting
+        Who stands out, under a camera that knows visits.
     """
 
     surprise: np.ndarray
@@ -52,6 +55,7 @@ class Judgement:
     statistic: float
     value: float
     rarity: float
+    sightings: list[Sighting] = field(default_factory=list)
 
 
 class Strategy(Stage, Protocol):

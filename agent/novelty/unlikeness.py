@@ -13,9 +13,10 @@ from stillwatch.features import Rows
 from stillwatch.novelty.level import FrameLevel
 from stillwatch.novelty.place_memory import PlaceMemory
 from stillwatch.novelty.regions import novel_regions
-from stillwatch.novelty.rules import NEIGHBOURS, NOVEL
+from stillwatch.novelty.rules import LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL
 from stillwatch.novelty.strategy import Judgement, Sizes
 from stillwatch.novelty.traffic import Traffic
+from stillwatch.novelty.visits import Kind, Sighting, Visits, news_of
 from stillwatch.settings import Config
 
 
@@ -39,9 +40,15 @@ class Unlikeness(Composed):
         self._memory = PlaceMemory(n, sizes.n_patch_dims, horizon_s=halflife_s, seed=config.agent.seed)
         self._traffic = Traffic(n, halflife_s)
         self._level = FrameLevel(halflife_s)
+        self._visits = Visits(sizes.n_patch_dims, halflife_s, config.events)
         self._grid_shape = (0, 0)
         self._density, self._labels = np.zeros(n), np.zeros(n, np.int64)
         self._unlikeness, self._weights = np.zeros(n, np.float32), np.zeros(n, np.float32)
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Every kind of visits that is remembered, the most frequent first."""
+        return self._visits.kinds
 
     def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
         """Judge a frame at stream time `t_ns`; it teaches nothing. A grid of another shape makes places void."""
@@ -56,13 +63,28 @@ class Unlikeness(Composed):
             unlikeness.reshape(grid), (NEIGHBOURS, NEIGHBOURS), borderType=cv2.BORDER_REPLICATE
         ).ravel()
         unlikeness[~rows.valid] = 0.0
+        sightings = self._visits.look(unlikeness, rows)
         self._traffic.weights(weights)
         weights *= unlikeness
+        weights *= news_of(sightings, grid)
         level = self._level.level_of(weights)
-        value = self._level.standardise(level, self._traffic.emptiness)
+        value = max(self._level.standardise(level, self._traffic.emptiness), self._strangest(sightings, weights))
         weights *= NOVEL  # one unit of weighed unlikeness is novel: the deviations that regions and pictures show
         regions = novel_regions(weights.reshape(grid), rows.centres, self._least_patches)
-        return Judgement(unlikeness, weights, labels, regions, level, value, self._level.rarity(value))
+        return Judgement(unlikeness, weights, labels, regions, level, value, self._level.rarity(value), sightings)
+
+    def _strangest(self, sightings: list[Sighting], weights: np.ndarray) -> float:
+        """Return the highest value of a visit of a new kind, by itself: as if nothing else were, nor ever was, there.
+
+        What it consists of counts fully in `weights` from then on, whatever usually passes its place.
+        """
+        highest = -np.inf
+        for sighting in sightings:
+            if sighting.strange > 0.0:
+                unlikeness = self._unlikeness[sighting.patches]
+                highest = max(highest, sighting.strange * self._level.level_of(unlikeness) / LEAST_LEVEL_DEVIATION)
+                weights[sighting.patches] = np.maximum(weights[sighting.patches], unlikeness)
+        return highest
 
     def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> None:
         """Let a frame teach what is usual; its level counts little in an event, its patches as all others do."""
@@ -72,6 +94,7 @@ class Unlikeness(Composed):
         if judgement is not None and is_ready:
             self._traffic.learn(judgement.surprise, self._level.is_least(judgement.surprise), t_ns)
             self._level.learn(judgement.statistic, t_ns, in_event)
+            self._visits.learn(judgement.sightings, rows.grid_shape, t_ns)
 
     def _take_grid(self, grid_shape: tuple[int, int]) -> None:
         if grid_shape != self._grid_shape:
@@ -79,11 +102,12 @@ class Unlikeness(Composed):
             self._memory.reset(grid_shape[0] * grid_shape[1])
             self._traffic.reset(grid_shape)
             self._level.reset()
+            self._visits.reset()
 
     # -- state -----------------------------------------------------------------------------------------------
 
     def _parts(self) -> dict[str, Stage]:
-        return {"memory": self._memory, "traffic": self._traffic, "level": self._level}
+        return {"memory": self._memory, "traffic": self._traffic, "level": self._level, "visits": self._visits}
 
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""

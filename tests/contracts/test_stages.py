@@ -197,7 +197,8 @@ def noise_rows(i: int, rule: CameraRule) -> Rows:
     y, x = (np.indices(GRID).reshape(2, -1) + 0.5) / np.array(GRID)[:, None]
     centres = np.stack([x, y], axis=1).astype(np.float32)
     plain = np.ascontiguousarray(patches[:, :-2])
-    return Rows(patches, plain, np.ones(PLACES, bool), centres, GRID, np.zeros(4, np.float32), rule, True)
+    valid, colours, frame = np.ones(PLACES, bool), np.zeros((PLACES, 3), np.float32), np.zeros(4, np.float32)
+    return Rows(patches, plain, valid, centres, GRID, colours, frame, rule, True)
 
 
 def play_surprise(stage: Surprise, frames: range) -> list:
@@ -344,6 +345,8 @@ OUTSIDE = [
     ("global change", "previous_chroma", -1.0),
     ("camera motion", "n_frames", 13),
     ("frame level", "levels_s", -0.1),
+    ("novelty, places", "places.visits.kinds.lately", -2),
+    ("novelty, places", "places.visits.tracks.known", 1.1),
     ("place memory", "unit", -0.1),
     ("traffic", "watched.seconds", -1.0),
     ("component baseline", "deviation", 0.0),

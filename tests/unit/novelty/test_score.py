@@ -56,6 +56,7 @@ class Stage:
             valid=np.ones(N, bool),
             centres=centres,
             grid_shape=(ROWS, COLUMNS),
+            colours=np.zeros((N, 3), np.float32),
             frame=np.zeros(4, np.float32),
             rule=self.rule,
             ready=self.rule.decided,

@@ -34,7 +34,9 @@ def rows_of(plain: np.ndarray, valid=None) -> Rows:
     centres = np.column_stack([(x.ravel() + 0.5) / GRID[1], (y.ravel() + 0.5) / GRID[0]]).astype(np.float32)
     patches = np.hstack([plain, centres]).astype(np.float32)
     valid = np.ones(N, bool) if valid is None else valid
-    return Rows(patches, plain, valid, centres, GRID, np.zeros(20, np.float32), FIXED, True)
+    return Rows(
+        patches, plain, valid, centres, GRID, np.zeros((N, 3), np.float32), np.zeros(20, np.float32), FIXED, True
+    )
 
 
 class Scene:
@@ -45,10 +47,15 @@ class Scene:
         self._looks = self._rng.normal(size=(*GRID, DIMS)).astype(np.float32)
         self._thing = 2.0 * self._rng.normal(size=(5, 5, DIMS)).astype(np.float32)
 
+    def other(self):
+        """From now on things have another look."""
+        self._thing = 2.0 * self._rng.normal(size=(5, 5, DIMS)).astype(np.float32)
+
     def frame(self, *corners):
         picture = self._looks + self._rng.normal(0.0, 0.05, (*GRID, DIMS)).astype(np.float32)
         for row, column in corners:
-            picture[row : row + 5, column : column + 5] = self._thing
+            first, last = max(column, 0), max(min(column + 5, GRID[1]), 0)
+            picture[row : row + 5, first:last] = self._thing[:, first - column : last - column]
         return np.ascontiguousarray(picture.reshape(N, DIMS))
 
 
@@ -104,6 +111,22 @@ def test_a_path_that_is_never_empty_is_silent_and_who_leaves_it_is_told():
     assert off
 
 
+def test_usual_traffic_is_counted_and_another_kind_on_its_path_is_told():
+    strategy, scene = make(), Scene(6)
+
+    def often(i):
+        return [(4, i % 40 - 5)] if i % 40 < 22 else []  # every 8 s, whole in half of its frames
+
+    early = told(strategy, scene, often, 120)
+    told(strategy, scene, often, 280, begin=120)
+    late = told(strategy, scene, often, 200, begin=400)
+    assert [i for i in early if i > 40]
+    assert late == []
+    assert strategy.kinds[0].count >= 5
+    scene.other()
+    assert told(strategy, scene, lambda i: [(4, i - 605)], 22, begin=600)
+
+
 def test_masked_places_are_never_told():
     strategy, scene = make(), Scene(3)
     told(strategy, scene, lambda i: [], 100)
@@ -118,7 +141,7 @@ def test_a_grid_of_another_shape_begins_anew():
     strategy, scene = make(), Scene(4)
     told(strategy, scene, lambda i: [], 60)
     rows = rows_of(scene.frame())
-    turned = Rows(rows.patches, rows.plain, rows.valid, rows.centres, GRID[::-1], rows.frame, FIXED, True)
+    turned = Rows(rows.patches, rows.plain, rows.valid, rows.centres, GRID[::-1], rows.colours, rows.frame, FIXED, True)
     assert strategy.judge(turned, MODELS, 13 * NS).statistic == 0.0
 
 
