@@ -23,8 +23,8 @@ from stillwatch.tools.survey.page import render
 from stillwatch.tools.survey.pictures import BY_FOLDER, Dive, dives_of, labels_of, positions_of, read_picture
 from stillwatch.tools.survey.reduce import principal_coordinates
 
-# The thesis's prior width of outdoor pictures (chapter 4).
-C_WIDTH = 0.04
+# The width that the thesis uses most, for outdoor pictures, albums and sea floor alike (chapters 4 to 6).
+C_WIDTH = 0.05
 MOST_NAMED = 5
 
 

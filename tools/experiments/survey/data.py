@@ -29,6 +29,8 @@ CALTECH = ("cougar_body", "Leopards", "laptop", "camera", "watch", "elephant", "
 MOTORBIKES = 40
 N_GROUPS = 10
 DIVES, FRAMES_A_DIVE = 5, 600
+FRAMES_TO_FILL = 240 / 4  # the picture's height over what the vehicle moves a frame, pixels
+LEAST_GROUND = 0.8
 
 
 @dataclass(frozen=True)
@@ -106,24 +108,36 @@ def scenes(folder: str) -> Labelled:
 
 
 def transects(every: int, seed: int) -> Labelled:
-    """Return frames of five made dives, each its own group, labelled by the ground under the picture's middle."""
+    """Return frames of five made dives, each its own group, labelled by their ground.
+
+    New ground enters at the top and moves down: a frame that no ground fills to four fifths is of none, and left out.
+    """
     labels: list[str] = []
     dives: list[int] = []
 
     def images() -> Iterator[np.ndarray]:
         for dive in range(DIVES):
             world = make_world("transect", seed=seed + dive, n_frames=FRAMES_A_DIVE, width=320, height=240)
-            grounds = [part for part in world.truth()["segments"] if part["kind"] == "substrate"]
-            # New ground enters at the top and moves 4 px a frame: it is under the middle half a picture later.
-            delay = 240 // 4 // 2
+            starts = [(p["start"], p["scene"]) for p in world.truth()["segments"] if p["kind"] == "substrate"]
             for frame in range(0, FRAMES_A_DIVE, every):
-                under = [part["scene"] for part in grounds if part["start"] + (delay if part["start"] else 0) <= frame]
-                labels.append(under[-1])
-                dives.append(dive)
-                yield world.render(frame)
+                ground, share = ground_of(starts, frame)
+                if share >= LEAST_GROUND:
+                    labels.append(ground)
+                    dives.append(dive)
+                    yield world.render(frame)
 
     described = list(describe_images(images()))
     return _from_memory(described, labels, np.array(dives))
+
+
+def ground_of(starts: list[tuple[int, str]], frame: int) -> tuple[str, float]:
+    """Return (the ground that fills most of a frame, how much of it), from when each ground entered, ascending."""
+    entered = [1.0 if start == 0 else min(max((frame - start) / FRAMES_TO_FILL, 0.0), 1.0) for start, _ in starts]
+    shares: dict[str, float] = {}
+    for (_, name), reach, next_reach in zip(starts, entered, [*entered[1:], 0.0], strict=True):
+        shares[name] = shares.get(name, 0.0) + reach - next_reach
+    ground = max(shares, key=lambda name: shares[name])
+    return ground, shares[ground]
 
 
 def artificial_groups(labels: np.ndarray, grouping: str, rng: np.random.Generator) -> np.ndarray:
