@@ -1,4 +1,4 @@
-"""Budgets of surveys: 100,000 descriptors of twelve dives clustered in a minute and a gigabyte, 15 pictures a second."""
+"""Budgets of surveys: 100,000 descriptors of twelve dives in a minute and a gigabyte, 15 pictures a second."""
 
 import resource
 import time
