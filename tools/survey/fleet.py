@@ -114,7 +114,7 @@ class Fleet:
     ----------
     found : Found
         Its items are exemplars, its counts are frames.
-    captions, pictures : of each exemplar: run/exemplar id, JPEG bytes
+    captions, pictures : of each exemplar: run/frame number, JPEG bytes
     of_dive : ndarray of shape (n_exemplars,), int64
     clump_rows : dict of str to list
         Columns of clumps.csv.
@@ -161,15 +161,24 @@ def merge(folders: list[str], c_width: float, n_jobs: int) -> Fleet:
     shown = [
         (j, run.name, exemplar, run.components[exemplar.component])
         for j, run in enumerate(runs)
-        for exemplar in run.exemplars.values()
-        if exemplar.component in run.components
+        for exemplar in one_a_component(run)
     ]
     of_dive = np.array([j for j, *_ in shown], np.int64)
     places = np.array([place for *_, place in shown]).reshape(len(shown), n_dims)
     proba = model.predict_proba(places, of_dive)
     found = Found(model, names, proba.argmax(axis=1), proba.max(axis=1, initial=0.0), -model.score_samples(places))
-    captions = [f"{name}/exemplar {exemplar.id}" for _, name, exemplar, _ in shown]
+    captions = [f"{name}/frame {exemplar.exemplar_frame}" for _, name, exemplar, _ in shown]
     return Fleet(found, captions, [exemplar.thumbnail for _, _, exemplar, _ in shown], of_dive, rows, notes)
+
+
+def one_a_component(run: Sent) -> list[m.Exemplar]:
+    """Return one exemplar of each component of the model, its most typical one where it was sent, by component."""
+    best: dict[int, m.Exemplar] = {}
+    for exemplar in run.exemplars.values():
+        if exemplar.component in run.components:
+            is_better = exemplar.role == "most_typical" or exemplar.component not in best
+            best[exemplar.component] = exemplar if is_better else best[exemplar.component]
+    return [best[component] for component in sorted(best)]
 
 
 def _number_names(runs: list[Sent]) -> None:

@@ -7,6 +7,7 @@ import pytest
 from run_folders import RunMaker, thumbnail
 
 from stillwatch.tools.cli import main
+from stillwatch.tools.survey.fleet import one_a_component, read_run
 from stillwatch.transport.wire import messages as m
 
 PLACES = {"sand": np.zeros(4), "reef": np.full(4, 6.0), "kelp": np.array([0.0, 9.0, -9.0, 0.0])}
@@ -57,7 +58,12 @@ def make_run(path, grounds, *, seed=0, encoder="e1", has_clumps=True, width=4):
             variances=np.full(rows.shape, 0.9, np.float16),
         )
     for k in range(len(grounds)):
-        maker.send(m.Exemplar, id=k, component=k, role="most_typical", thumbnail=thumbnail(k, False))
+        maker.send(
+            m.Exemplar, id=50 + k, component=k, role="newest", exemplar_frame=90 + k, thumbnail=thumbnail(k, False)
+        )
+        maker.send(
+            m.Exemplar, id=k, component=k, role="most_typical", exemplar_frame=10 + k, thumbnail=thumbnail(k, False)
+        )
     maker.folder.close()
     return str(path)
 
@@ -77,7 +83,12 @@ def test_runs_share_clusters_and_what_one_has_alone_is_told(tmp_path):
     assert len(first["own_clusters"]) == len(second["own_clusters"]) == 1
     assert first["own_clusters"] != second["own_clusters"]
     reef = summary["clusters"][first["own_clusters"][0]]
-    assert reef["exemplars"] == ["north/exemplar 1"]
+    assert reef["exemplars"] == ["north/frame 11"]
+
+
+def test_each_component_is_shown_by_its_most_typical_exemplar(tmp_path):
+    run = make_run(tmp_path / "a", ["sand", "reef"])
+    assert [exemplar.exemplar_frame for exemplar in one_a_component(read_run(run))] == [10, 11]
 
 
 def test_the_page_shows_exemplars_and_the_table_every_clump(tmp_path):
