@@ -24,8 +24,8 @@ GROUPED = ("gmc", "sgmc", "mcm")
 METHODS = ("kmeans", "sklearn_bgm", "bgmm", "vdp", "gmc", "sgmc", "scm", "mcm")
 DEFAULT_METHODS = ("kmeans", "sklearn_bgm", "bgmm", "vdp", "gmc", "sgmc")
 WEIGHTS = {"bgmm": "dirichlet", "vdp": "stick_breaking", "gmc": "generalised_dirichlet", "sgmc": "dirichlet"}
-# Thesis: chapter 4's width of outdoor pictures, chapter 6's of pictures and of whitened segments. Made dives have a wider
-# one, of its sweep over Caltech: 0.04 splits their sand by its light.
+# Thesis: chapter 4's width of outdoor pictures, chapter 6's of pictures and of whitened segments. Made dives have a
+# wider one, of its sweep over Caltech: 0.04 splits their sand by its light.
 C_WIDTHS = {"survey-scenes": 0.04, "survey-caltech": 0.04, "survey-transects": 0.1}
 IMAGE_WIDTH, SEGMENT_WIDTH = 0.05, 6.0
 MOST_COMPONENTS = 30
