@@ -1,6 +1,6 @@
 """Which points become a clump: the loops of weighted k-means over items, and the moments of its groups.
 
-Called by agent/learn/mixture/compress.py. Its matrix products are the owner's; it must not know a model.
+Called by agent/learn/mixture/compress.py. It must not know a model.
 """
 
 import numpy as np
@@ -35,59 +35,96 @@ def pick_seeds(weights, distances, n_items, n_seeds, chosen):
     return n_chosen
 
 
-@kernel(types.void(read_matrix(f4), i8, read_vector(i8), read_matrix(f8), vector(f8)))
-def own_distances(x, n_items, label, centres, out):
-    """Write the squared distance of each item from its own centre.
+@kernel(
+    types.void(
+        read_matrix(f4), i8, read_matrix(i4), read_matrix(f8), read_vector(i8), read_matrix(f8), vector(f8)
+    )
+)  # fmt: skip
+def own_distances(x, n_items, candidates, metric, label, centres, out):
+    """Write the squared distance of each item from its group's centre, in the metric of the item's component.
 
-    x : ndarray of shape (n, n_dims), float32;  label : (n,), int64;  centres : (n_groups, n_dims), float64
+    x : ndarray of shape (n, n_dims), float32;  candidates, metric : as in `move_nearer`
+    label : (n,), int64;  centres : (n_groups, n_dims), float64;  out : (>= n_items,), float64, written
     """
     for i in range(n_items):
+        own = candidates[i, 0]
         total = 0.0
         for d in range(centres.shape[1]):
             difference = x[i, d] - centres[label[i], d]
-            total += difference * difference
+            total += metric[own, d] * difference * difference
         out[i] = total
 
 
-@kernel(i8(read_matrix(f4), i8, read_matrix(f8), read_vector(i8), i8, vector(i8), vector(f8)))
-def move_nearer(x, n_items, centres, nearest, first, label, distances):
-    """Move each item to the new centre nearest to it where that is nearer than its own; return how many moved.
+@kernel(
+    i8(
+        read_matrix(f4), i8, read_matrix(i4), read_matrix(f8), matrix(f8), vector(i8), i8, vector(f8), vector(i8),
+        vector(f8),
+    )
+)  # fmt: skip
+def move_nearer(x, n_items, candidates, metric, turned, starts, first, sums, label, distances):
+    """Move each item to the nearest centre of its candidates where that is nearer than its own; return how many moved.
 
-    nearest : ndarray of shape (>= n_items,), int64: the nearest of the centres from `first`, counted from there
-    label, distances : ndarray of shape (>= n_items,), int64 and float64, updated
+    candidates : ndarray of shape (>= n_items, n), int32: components whose centres an item may move to, its own first;
+        -1 is none
+    metric : (n_components, n_dims), float64: what squared differences of a component's items are weighted by
+    turned : (n_dims, n_centres), float64: centres sorted by component, one a column, so that the innermost loop runs
+        over centres;  starts : (n_components + 1,), int64: component k owns columns starts[k] to starts[k + 1]
+    first : group of column 0;  sums : (>= n_centres,), float64, workspace
+    label, distances : (>= n_items,), int64 and float64, updated
     """
     moved = 0
     for i in range(n_items):
-        group = first + nearest[i]
-        total = 0.0
-        for d in range(centres.shape[1]):
-            difference = x[i, d] - centres[group, d]
-            total += difference * difference
-        if total < distances[i]:
-            distances[i] = total
-            label[i] = group
+        own = candidates[i, 0]
+        found = -1
+        for j in range(candidates.shape[1]):
+            k = candidates[i, j]
+            if k < 0 or starts[k] == starts[k + 1]:
+                continue
+            low, high = starts[k], starts[k + 1]
+            n = high - low
+            part = sums[:n]
+            part[:] = 0.0
+            for d in range(x.shape[1]):
+                value, weight = 1.0 * x[i, d], metric[own, d]
+                row = turned[d, low:high]
+                for c in range(n):
+                    difference = value - row[c]
+                    part[c] += weight * difference * difference
+            for c in range(n):
+                if part[c] < distances[i]:
+                    distances[i] = part[c]
+                    found = low + c
+        if found >= 0:
+            label[i] = first + found
             moved += 1
     return moved
 
 
-@kernel(types.void(read_matrix(f4), read_vector(f8), i8, read_vector(i8), i8, vector(f8), matrix(f8)))
-def group_means(x, weights, n_items, label, n_groups, mass, centres):
-    """Write the weighted mean of each group's items; a group without any keeps its centre.
+@kernel(
+    types.void(
+        read_matrix(f4), read_vector(f8), i8, read_matrix(i4), read_matrix(f8), read_vector(i8), i8, matrix(f8),
+        matrix(f8),
+    )
+)  # fmt: skip
+def group_means(x, weights, n_items, candidates, metric, label, n_groups, norm, centres):
+    """Write the mean of each group's items, weighted by points and metric; a group without any keeps its centre.
 
-    mass : ndarray of shape (>= n_groups,), float64, written;  centres : (>= n_groups, n_dims), float64, written
+    candidates, metric : as in `move_nearer`
+    norm, centres : ndarray of shape (>= n_groups, n_dims), float64, written
     """
     for g in range(n_groups):
-        mass[g] = 0.0
+        norm[g, :] = 0.0
     for i in range(n_items):
-        mass[label[i]] += weights[i]
+        own = candidates[i, 0]
+        for d in range(centres.shape[1]):
+            norm[label[i], d] += weights[i] * metric[own, d]
     for g in range(n_groups):
-        if mass[g] > 0.0:
+        if norm[g, 0] > 0.0:
             centres[g, :] = 0.0
     for i in range(n_items):
-        g = label[i]
-        part = weights[i] / mass[g]
+        own, g = candidates[i, 0], label[i]
         for d in range(centres.shape[1]):
-            centres[g, d] += part * x[i, d]
+            centres[g, d] += weights[i] * metric[own, d] / norm[g, d] * x[i, d]
 
 
 @kernel(i8(read_vector(i8), i8, i8, i8, i8, i8, vector(i8)))
@@ -130,16 +167,17 @@ def sort_by_group(label, n_items, n_groups, bounds, order):
     bounds[0] = 0
 
 
-@kernel(types.void(read_vector(i4), read_vector(f8), i8, i8, vector(i8)))
-def heaviest_of_each(assignment, counts, n_items, n_components, chosen):
+@kernel(types.void(read_matrix(i4), read_vector(f8), i8, i8, vector(i8)))
+def heaviest_of_each(candidates, counts, n_items, n_components, chosen):
     """Write the item of most points of each component, the first of equals; -1 for a component without items.
 
-    assignment : ndarray of shape (>= n_items,), int32;  chosen : (>= n_components,), int64, written
+    candidates : ndarray of shape (>= n_items, n), int32, an item's own component first
+    chosen : ndarray of shape (>= n_components,), int64, written
     """
     for k in range(n_components):
         chosen[k] = -1
     for i in range(n_items):
-        k = assignment[i]
+        k = candidates[i, 0]
         if chosen[k] < 0 or counts[i] > counts[chosen[k]]:
             chosen[k] = i
 

@@ -474,9 +474,9 @@ class ModelBuilder:
         self.update_sticks()
         self.expect_dense(items)
 
-    def scratch(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return workspaces of (n_items * KEPT,) float64, float64 and int64, for use until the next build."""
-        return self.shares.reshape(-1), self._places.view(np.float64), self._rows
+    def scratch(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return two workspaces of (n_items * KEPT,) float64, for use until the next build."""
+        return self.shares.reshape(-1), self._places.view(np.float64)
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""

@@ -24,12 +24,15 @@ FILLS = 4  # rounds that fill it
 
 
 class Compressor:
-    """Weighted k-means over the means of all items at once, old clumps included, in the learner's normalised units.
+    """Weighted k-means over the means of all items at once, old clumps included.
 
-    Weights are counts, so that the loss is the spread about centres summed over all points ever summarised. The first
-    centres are one item of each component and then the quantiles of weight times squared distance, in a few rounds:
-    k-means++ without chance. What the groups leave of the budget, as groups cheaper as points stay points, buys more
-    centres. Only where clumps are few and dear it is the paper's own form (`TopDown`).
+    Weights are counts, so that the loss is the spread about centres summed over all points ever summarised: for a
+    diagonal covariance in nats, each item's in the expected precision of its component (half of it is what 2.11 would
+    lose if clumps had no second moment), for a full one in the learner's normalised units. An item may join any group
+    of the components that it is not impossible for. The first centres are one item of each component and then the
+    quantiles of weight times squared distance, in a few rounds: k-means++ without chance. What the groups leave of
+    the budget, as groups cheaper as points stay points, buys more centres. Only where clumps are few and dear it is
+    the paper's own form (`TopDown`).
 
     Parameters
     ----------
@@ -53,29 +56,34 @@ class Compressor:
         n_items, self.n_dims = len(builder.candidates), self.family.n_dims
         self.clump_cost = self.family.clump_cost(self.n_dims) if cost is None else cost
         self.top_down = TopDown(self.family, n_items, budget, builder.alpha, builder.spare)
-        centres, self.block, self.nearest = builder.scratch()
+        centres, self.block = builder.scratch()
         # Groups can outnumber clumps: those of few points cost less.
         most = min(len(centres) // self.n_dims, 2 * (budget // self.clump_cost), n_items)
         self.centres = centres[: most * self.n_dims].reshape(most, self.n_dims)
-        self.mass, self.costs = np.zeros(most), np.zeros(most, np.int64)
+        self.owner = np.zeros(most, np.int64)  # component of each centre
+        self.sums, self.costs = np.zeros(most), np.zeros(most, np.int64)
         self.bounds, self.chosen = np.zeros(most + 1, np.int64), np.zeros(most, np.int64)
+        self.starts = np.zeros(self.family.capacity + 1, np.int64)
         self.label = np.zeros(n_items, np.int64)
         self.previous, self.distances = self.top_down.order, self.top_down.values
         self._mean, self._scatter = np.zeros(self.n_dims), np.zeros(self.n_dims)
+        self.everyone = np.zeros((n_items if self.family.metric(0) is None else 0, 1), np.int32)
+        self.plain = np.ones((1, self.n_dims))
         self.n_groups = 0
 
-    def compress(self, items: Items, assignment: np.ndarray, n_components: int, magnification: float) -> CompressReport:
+    def compress(self, items: Items, candidates: np.ndarray, n_components: int, magnification: float) -> CompressReport:
         """Reduce `items` to clumps and singlets within the budget.
 
-        assignment : ndarray of shape (n_items,), int32: component of the largest responsibility
+        candidates : ndarray of shape (>= n_items, n), int32: components of the largest responsibilities, falling; -1
+            is none
         magnification : float, N / T: how many points of the future each point stands for, in the paper's form
         """
         n = items.n_items
         if items.n_clumps * self.clump_cost + (n - items.n_clumps) * self.n_dims <= self.budget:
             return CompressReport()  # everything fits: nothing has to be given up
         if self.form == "paper" or self._are_dear(n_components):
-            return self.top_down.compress(items, assignment, n_components, magnification)
-        self._first_centres(items, np.ascontiguousarray(assignment[:n], np.int32), n_components)
+            return self.top_down.compress(items, candidates[:n, 0], n_components, magnification)
+        self._first_centres(items, candidates, n_components)
         for _ in range(LLOYD):
             self._assign(items)
             self._update(items)
@@ -91,11 +99,15 @@ class Compressor:
 
     # Centres
 
-    def _first_centres(self, items: Items, assignment: np.ndarray, n_components: int) -> None:
+    def _first_centres(self, items: Items, candidates: np.ndarray, n_components: int) -> None:
         """Pick as many centres as the budget has clumps: one in each component, then where most is left unexplained."""
         n, target = items.n_items, min(self.budget // self.clump_cost, len(self.centres))
-        mixture_clumps.heaviest_of_each(assignment, items.counts, n, n_components, self.chosen)
+        mixture_clumps.heaviest_of_each(candidates, items.counts, n, n_components, self.chosen)
         seeds = self.chosen[:n_components]
+        metric = self.family.metric(n_components)
+        # Without a metric of its own each item is of one component, whose metric is that of the units.
+        self.candidates = self.everyone if metric is None else candidates
+        self.metric = self.plain if metric is None else metric
         self.n_groups = 0
         self.label[:n] = 0
         self.distances[:n] = np.inf
@@ -113,34 +125,36 @@ class Compressor:
 
     def _add(self, items: Items, seeds: np.ndarray) -> None:
         """Make items centres, and move to each what is nearer to it than to its own."""
-        first, n = self.n_groups, items.n_items
+        first = self.n_groups
         self.n_groups += len(seeds)
         self.centres[first : self.n_groups] = items.x[seeds]
-        self._nearest(items, first)
-        mixture_clumps.move_nearer(items.x, n, self.centres, self.nearest, first, self.label, self.distances)
+        self.owner[first : self.n_groups] = self.candidates[seeds, 0]
+        self._move(items, first)
 
-    def _nearest(self, items: Items, first: int) -> None:
-        """Write which of the centres from `first` is the nearest to each item, counted from there."""
-        centres = self.centres[first : self.n_groups]
-        # Half the squared length is one more column, so that one product ranks the centres: x c - |c|^2 / 2.
-        wide = np.hstack([centres, -0.5 * np.einsum("ij,ij->i", centres, centres)[:, None]]).T
-        step = max(len(self.block) // len(centres), 1)
-        for low in range(0, items.n_items, step):
-            rows = np.ones((min(step, items.n_items - low), self.n_dims + 1))
-            rows[:, :-1] = items.x[low : low + len(rows)]
-            product = self.block[: len(rows) * len(centres)].reshape(len(rows), len(centres))
-            np.matmul(rows, wide, out=product)
-            np.argmax(product, axis=1, out=self.nearest[low : low + len(rows)])
+    def _move(self, items: Items, first: int) -> None:
+        """Sort the centres from `first` by component, and move to each what is nearer to it than to its own."""
+        centres, owner = self.centres[first : self.n_groups], self.owner[first : self.n_groups]
+        order = np.argsort(owner, kind="stable")
+        centres[:], owner[:] = centres[order], owner[order]
+        turned = self.block[: centres.size].reshape(centres.shape[::-1])
+        turned[:] = centres.T
+        starts = self.starts[: len(self.metric) + 1]
+        starts[:] = np.searchsorted(owner, np.arange(len(starts)))
+        mixture_clumps.move_nearer(
+            items.x, items.n_items, self.candidates, self.metric, turned, starts, first, self.sums, self.label,
+            self.distances,
+        )  # fmt: skip
 
     def _assign(self, items: Items) -> None:
-        n = items.n_items
-        self._nearest(items, 0)
-        self.label[:n] = self.nearest[:n]
+        self.distances[: items.n_items] = np.inf
+        self._move(items, 0)
 
     def _update(self, items: Items) -> None:
+        norm = self.block[: self.centres.size].reshape(self.centres.shape)
         mixture_clumps.group_means(
-            items.x, items.counts, items.n_items, self.label, self.n_groups, self.mass, self.centres
-        )
+            items.x, items.counts, items.n_items, self.candidates, self.metric, self.label, self.n_groups, norm,
+            self.centres,
+        )  # fmt: skip
 
     def _cost(self, items: Items) -> int:
         return mixture_clumps.group_costs(
@@ -156,7 +170,9 @@ class Compressor:
             if extra < 1:
                 break
             self._update(items)
-            mixture_clumps.own_distances(items.x, n, self.label, self.centres, self.distances)
+            mixture_clumps.own_distances(
+                items.x, n, self.candidates, self.metric, self.label, self.centres, self.distances
+            )
             self.distances[:n][self.costs[self.label[:n]] < self.clump_cost] = 0.0  # single points already
             self.previous[:n] = self.label[:n]
             before = self.n_groups
@@ -209,5 +225,6 @@ class Compressor:
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        own = [self.mass, self.costs, self.bounds, self.chosen, self.label, self._mean, self._scatter]
+        own: list[np.ndarray] = [self.owner, self.sums, self.costs, self.bounds, self.chosen, self.starts, self.label]
+        own += [self._mean, self._scatter, self.everyone, self.plain]
         return [*self.top_down.arrays(), *own]

@@ -268,7 +268,7 @@ class MemoryBoundedMixture(Estimator):
             shared = views.shared_mass(old, items, builder, normaliser)
             builder.identities.adopt(old.ids, self._old_born, shared)
         magnification = max(self.horizon / items.total, LEAST_MAGNIFICATION)
-        squeezed = self._compressor.compress(items, builder.candidates[:, 0], builder.n_components, magnification)
+        squeezed = self._compressor.compress(items, builder.candidates, builder.n_components, magnification)
         self.free_energy_ = built.free_energy - items.total * normaliser.log_volume
         self._predictive = StudentMixture(self.summary())
         self._report(built, squeezed)

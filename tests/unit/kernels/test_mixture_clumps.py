@@ -37,33 +37,50 @@ def test_there_is_no_seed_where_nothing_is_left_unexplained():
     assert clumps.pick_seeds(np.ones(5), np.zeros(5), 5, 3, np.zeros(3, np.int64)) == 0
 
 
-def test_own_distances_are_squared_euclidean(data):
+@pytest.fixture
+def components():
+    """Candidates of the items, the last one missing for some, and the metrics of five components."""
+    rng = np.random.default_rng(5)
+    candidates = np.array([rng.permutation(5)[:3] for _ in range(60)], np.int32)
+    candidates[::4, 2] = -1
+    return candidates, rng.uniform(0.5, 2.0, (5, 3))
+
+
+def test_own_distances_are_in_the_metric_of_the_items_component(data, components):
     x, _, _, label, centres = data
+    candidates, metric = components
     out = np.zeros(60)
-    clumps.own_distances(x, 60, label, centres, out)
-    np.testing.assert_allclose(out, ((x - centres[label]) ** 2).sum(axis=1), rtol=1e-12)
+    clumps.own_distances(x, 60, candidates, metric, label, centres, out)
+    np.testing.assert_allclose(out, (metric[candidates[:, 0]] * (x - centres[label]) ** 2).sum(axis=1), rtol=1e-12)
 
 
-def test_items_move_to_a_new_centre_only_where_it_is_nearer(data):
+def test_items_move_to_the_nearest_new_centre_of_a_candidate_only_where_it_is_nearer(data, components):
     x, _, _, label, centres = data
-    every = ((x[:, None] - centres[None]) ** 2).sum(axis=2)
-    own = every[np.arange(60), label].copy()
-    nearest = every[:, 7:].argmin(axis=1)
-    moves = every[:, 7:].min(axis=1) < own
-    expected = np.where(moves, 7 + nearest, label)
-    new = label.copy()
-    assert clumps.move_nearer(x, 60, centres, nearest, 7, new, own) == moves.sum()
-    np.testing.assert_array_equal(new, expected)
-    np.testing.assert_allclose(own, np.minimum(every[np.arange(60), label], every[:, 7:].min(axis=1)), rtol=1e-12)
+    candidates, metric = components
+    own, owner = candidates[:, 0], np.array([0, 1, 1, 3, 3, 3, 4, 4, 4])  # none of component 2
+    distances = (metric[own] * (x - centres[label]) ** 2).sum(axis=1)
+    new = centres + 0.3
+    every = (metric[own][:, None] * (x[:, None] - new[None]) ** 2).sum(axis=2)
+    every[~(owner[None, :, None] == candidates[:, None, :]).any(axis=2)] = np.inf
+    moves = every.min(axis=1) < distances
+    expected = np.where(moves, 20 + every.argmin(axis=1), label)
+    least = np.minimum(every.min(axis=1), distances)
+    starts, turned = np.searchsorted(owner, np.arange(6)), np.ascontiguousarray(new.T)
+    moved = clumps.move_nearer(x, 60, candidates, metric, turned, starts, 20, np.zeros(9), label, distances)
+    assert moved == moves.sum()
+    np.testing.assert_array_equal(label, expected)
+    np.testing.assert_allclose(distances, least, rtol=1e-12)
 
 
-def test_centres_become_weighted_means_and_empty_ones_stay(data):
+def test_centres_become_means_weighted_by_points_and_metric_and_empty_ones_stay(data, components):
     x, _, counts, label, centres = data
-    before, mass = centres.copy(), np.zeros(9)
-    clumps.group_means(x, counts, 60, label, 9, mass, centres)
+    candidates, metric = components
+    before, norm = centres.copy(), np.zeros((9, 3))
+    clumps.group_means(x, counts, 60, candidates, metric, label, 9, norm, centres)
+    weights = counts[:, None] * metric[candidates[:, 0]]
     for g in range(7):
-        np.testing.assert_allclose(centres[g], np.average(x[label == g], axis=0, weights=counts[label == g]), rtol=1e-6)
-        assert mass[g] == counts[label == g].sum()
+        mine = label == g
+        np.testing.assert_allclose(centres[g], np.average(x[mine], axis=0, weights=weights[mine]), rtol=1e-6)
     np.testing.assert_array_equal(centres[7:], before[7:])
 
 
@@ -85,7 +102,9 @@ def test_items_are_sorted_by_group_in_their_order(data):
 
 def test_the_heaviest_item_of_each_component_is_its_seed():
     chosen = np.zeros(3, np.int64)
-    clumps.heaviest_of_each(np.array([1, 0, 0, 1], np.int32), np.array([2.0, 1.0, 5.0, 2.0]), 4, 3, chosen)
+    clumps.heaviest_of_each(
+        np.array([[1, 0], [0, 1], [0, -1], [1, 0]], np.int32), np.array([2.0, 1.0, 5.0, 2.0]), 4, 3, chosen
+    )
     assert chosen.tolist() == [2, 0, -1]
 
 
@@ -111,15 +130,17 @@ def test_clumps_hold_the_moments_of_their_groups_and_a_clump_alone_is_copied(dat
     np.testing.assert_array_equal(out_second[2], second[3])
 
 
-def test_nothing_is_allocated(data):
+def test_nothing_is_allocated(data, components):
     x, second, counts, label, centres = data
     numbers, costs = np.zeros(60, np.int64), np.zeros(9, np.int64)
     assert_no_allocation(clumps.pick_seeds, counts, np.ones(60), 60, 5, numbers)
-    assert_no_allocation(clumps.own_distances, x, 60, label, centres, np.zeros(60))
-    assert_no_allocation(clumps.move_nearer, x, 60, centres, numbers % 2, 7, label.copy(), np.zeros(60))
-    assert_no_allocation(clumps.group_means, x, counts, 60, label, 9, np.zeros(9), centres)
+    turned, starts, norm = np.ascontiguousarray(centres.T), np.arange(6), np.zeros((9, 3))
+    far = np.full(60, np.inf)
+    assert_no_allocation(clumps.own_distances, x, 60, *components, label, centres, np.zeros(60))
+    assert_no_allocation(clumps.move_nearer, x, 60, *components, turned, starts, 0, np.zeros(9), label.copy(), far)
+    assert_no_allocation(clumps.group_means, x, counts, 60, *components, label, 9, norm, centres)
     assert_no_allocation(clumps.group_costs, label, 60, 10, 9, 3, 7, costs)
-    assert_no_allocation(clumps.heaviest_of_each, label.astype(np.int32), counts, 60, 7, costs)
+    assert_no_allocation(clumps.heaviest_of_each, label.astype(np.int32)[:, None], counts, 60, 7, costs)
     bounds, order = np.zeros(10, np.int64), np.zeros(60, np.int64)
     assert_no_allocation(clumps.sort_by_group, label, 60, 9, bounds, order)
     out = np.zeros((7, 3), np.float32), np.zeros(7), np.zeros((7, 3), np.float32)

@@ -35,6 +35,10 @@ class DiagonalFamily(Places):
         """Return tr(E[Lambda] spread) / 2: what the width of a point takes from its expected log density."""
         return 0.5 * float(self.precision[place] @ spread)
 
+    def metric(self, n_components: int) -> np.ndarray:
+        """Return E[Lambda] of each component: what moving a point to a clump's mean costs, in nats, twice over."""
+        return self.precision[:n_components]
+
     def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:
         """Write the statistics of weighted items to a place; sums are taken about `centre`."""
         moments.count[place] = mixture_diagonal.moments(

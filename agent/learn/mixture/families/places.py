@@ -107,6 +107,10 @@ class Places:
         """Return E[Lambda] step: what is across it is equally far in the component's metric."""
         raise NotImplementedError
 
+    def metric(self, n_components: int) -> np.ndarray | None:
+        """Return what compression weighs squared differences by, (n_components, n_dims); None for the units alone."""
+        return None
+
     def split_score(self, entropy: float) -> float:
         """Return evidence of the last split's children plus the entropy of the share."""
         return float(self.fits[self.child_a, EVIDENCE] + self.fits[self.child_b, EVIDENCE] + entropy)

@@ -8,8 +8,12 @@ from stillwatch.learn.mixture.compress import Compressor
 from stillwatch.learn.mixture.families import clump_cost
 
 
-def compressor(items, form, budget, capacity=12):
-    return Compressor(builder_for(items, form, capacity, 0.05), budget)
+def compress(items, form, budget, labels, magnification):
+    """Compress items of these components; return the report."""
+    builder = builder_for(items, form, 12, 0.05)
+    names, place = np.unique(labels, return_inverse=True)
+    builder.start_from(items, place, names)
+    return Compressor(builder, budget).compress(items, builder.candidates, len(names), magnification)
 
 
 def cost(items, form):
@@ -33,7 +37,7 @@ def test_the_budget_holds_and_no_mass_is_lost(magnification, budget, form):
     rows, labels = clusters(1, n_rows=300, n_clusters=3)
     items = items_of(rows, form)
     before = totals(items, form)
-    compressor(items, form, budget).compress(items, labels, 3, magnification)
+    compress(items, form, budget, labels, magnification)
     assert cost(items, form) <= budget
     after = totals(items, form)
     assert after[0] == before[0]
@@ -52,7 +56,7 @@ def test_what_fits_is_left_alone(form):
     rows, labels = clusters(1, n_rows=50)
     items = items_of(rows, form)
     kept = items.x.copy()
-    report = compressor(items, form, 200).compress(items, labels, 4, 10.0)
+    report = compress(items, form, 200, labels, 10.0)
     np.testing.assert_array_equal(items.x, kept)
     assert report.splits_tried == 0
 
@@ -64,7 +68,7 @@ def test_more_components_than_the_budget_holds_are_joined_by_least_loss(form):
     labels = np.repeat(np.arange(4), 50)
     items = items_of(means[labels] + rng.normal(size=(200, 2)) * 0.2, form)
     budget = 3 * clump_cost(form, 2)
-    report = compressor(items, form, budget).compress(items, labels, 4, 10.0)
+    report = compress(items, form, budget, labels, 10.0)
     assert report.forced_merges == 1
     assert sorted(items.counts[: items.n_clumps].tolist()) == [50.0, 50.0, 100.0]
 
@@ -75,7 +79,7 @@ def test_two_clusters_in_one_component_become_two_clumps(form):
     rows = np.concatenate([rng.normal(-3, 0.3, (150, 3)), rng.normal(3, 0.3, (150, 3))])
     items = items_of(rows, form)
     budget = 2 * clump_cost(form, 3) + 2
-    compressor(items, form, budget).compress(items, np.zeros(300, int), 1, 20.0)
+    compress(items, form, budget, np.zeros(300, int), 20.0)
     assert items.counts[: items.n_clumps].tolist() == [150.0, 150.0]
 
 
@@ -87,7 +91,7 @@ def test_a_group_stays_single_points_up_to_the_size_where_a_clump_is_cheaper(for
     items = items_of(rows, form)
     labels = np.repeat([0, 1, 2], [200, most, most + 1])
     budget = 2 * clump_cost(form, 4) + most * 4
-    compressor(items, form, budget).compress(items, labels, 3, 20.0)
+    compress(items, form, budget, labels, 20.0)
     assert sorted(items.counts[: items.n_items].tolist()) == [1.0] * most + [most + 1.0, 200.0]
 
 
@@ -97,7 +101,7 @@ def test_a_clump_is_never_taken_apart(form):
     items = clumped(rows, labels, form)
     items.append(rows[:60].astype(np.float32))
     sizes = items.counts[:5].copy()
-    compressor(items, form, 150).compress(items, np.zeros(65, int), 1, 50.0)
+    compress(items, form, 150, np.zeros(65, int), 50.0)
     assert items.n_clumps >= 1
     assert items.counts[: items.n_clumps].max() >= sizes.max()
     assert items.counts[: items.n_items].sum() == 260
@@ -106,7 +110,7 @@ def test_a_clump_is_never_taken_apart(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_identical_points_are_one_clump(form):
     items = items_of(np.full((500, 3), 1.25), form)
-    compressor(items, form, 60).compress(items, np.zeros(500, int), 1, 1e4)
+    compress(items, form, 60, np.zeros(500, int), 1e4)
     assert (items.n_items, items.n_clumps) == (1, 1)
     assert items.counts[0] == 500.0
     np.testing.assert_allclose(items.second[0], 0.0, atol=1e-12)
