@@ -136,6 +136,7 @@ def _mixture(
         prior_scale=settings.prior_scale,
         max_components=settings.max_components,
         max_iterations=settings.max_iterations,
+        halflife=settings.halflife or None,
         seed=seed,
     ).allocate(n_dims)
 

@@ -119,6 +119,7 @@ class MixtureConfig(_Section, frozen=True):
     prior_scale: Annotated[float, Meta(gt=0.0, le=1e3)] = 0.05  # a component's covariance, in the data's own spread
     max_components: Annotated[int, Meta(ge=1, le=1000)] = 80
     max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 30
+    halflife: Annotated[int, Meta(ge=0, le=10**12)] = 0  # samples after which what was learnt counts half; 0: never
 
     @property
     def epoch_size(self) -> int:

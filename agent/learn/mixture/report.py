@@ -17,5 +17,6 @@ class BuildReport:
     splits_kept: int = 0
     merges_tried: int = 0
     merges_kept: int = 0
+    exchanges: int = 0
     trials: int = 0
     trials_kept: int = 0

@@ -216,6 +216,7 @@ def report_of(items: Items, built: BuildReport, squeezed: CompressReport, events
         "dense_passes": built.dense_passes,
         "splits_tried": built.splits_tried,
         "splits_kept": built.splits_kept,
+        "exchanges": built.exchanges,
         "trials": built.trials,
         "trials_kept": built.trials_kept,
         "merges_tried": built.merges_tried,

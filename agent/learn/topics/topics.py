@@ -264,7 +264,7 @@ class MemoryBoundedTopics(Estimator):
         place = docs.merge(self.document_groups, builder.n_components, words)
         if self._open.group >= 0:
             self._open = saved.Open(self._open.label, int(place[self._open.group]))
-        squeezed = self._compressor.compress(words, builder.candidates[:, 0], builder.n_components, 1.0)
+        squeezed = self._compressor.compress(words, builder.candidates, builder.n_components, 1.0)
         self._predict_anew()
         told = {"epoch": self.epoch_, "free_energy": self.free_energy_, "components": self.n_components_}
         told |= {"widened": self.widened_, "document_groups": docs.n_groups}

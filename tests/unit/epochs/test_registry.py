@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from stillwatch.base.clock import RealClock
-from stillwatch.epochs.registry import LEARNERS, LearnerRow, Samples, ShownExamples, ShownExemplars, ShownModel
+from stillwatch.epochs.registry import (
+    LEARNERS,
+    PATCHES,
+    SCENES,
+    LearnerRow,
+    Samples,
+    ShownExamples,
+    ShownExemplars,
+    ShownModel,
+    Sizes,
+)
 from stillwatch.epochs.schedule import Learners
 from stillwatch.learn import EXAMPLE_KINDS, MemoryBoundedMixture, StreamGreedy
 from stillwatch.settings.reader import load_config
@@ -117,3 +127,10 @@ def test_a_row_more_changes_nothing_of_the_others(play):
     for row in LEARNERS:
         one, other = learners[row.name].state(), alone[row.name].state()
         assert all(np.array_equal(one[name], other[name], equal_nan=one[name].dtype.kind == "f") for name in one)
+
+
+@pytest.mark.parametrize(("settings", "halflives"), [([], (None, None)), (["patches.halflife=5000"], (5000, None))])
+def test_a_mixture_forgets_where_its_section_says_so(settings, halflives):
+    config = load_config(None, [*SETTINGS, *settings])
+    learners = {row.name: row.make(getattr(config, row.section), Sizes(6, 5, 100, 0)) for row in LEARNERS[:2]}
+    assert tuple(learners[name].halflife for name in (PATCHES, SCENES)) == halflives

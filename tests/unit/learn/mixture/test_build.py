@@ -231,3 +231,36 @@ def test_no_more_components_than_allowed_and_no_more_updates(covariance):
     report = builder.build(items, warm=True, merges=True)
     assert builder.n_components <= 3
     assert report.iterations <= 8
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_where_there_is_no_room_a_pair_is_merged_for_a_split_that_gains_more(form):
+    rng = np.random.default_rng(8)
+    means = np.array([[0.0, 0], [10, 0], [0, 10], [10, 10]])
+    labels = np.repeat(np.arange(4), 60)
+    rows = means[labels] + rng.normal(size=(240, 2))
+    items = items_of(rows / 5.0, form)
+    builder = builder_for(items, form, capacity=4)
+    # Cluster 0 is two components' and clusters 2 and 3 are one's: no merge and no split alone leads out of it.
+    start = np.where(labels == 0, np.arange(240) % 2, np.minimum(labels, 2) + 1)
+    builder.start_from(items, start, np.arange(4))
+    builder.expect_dense(items)
+    builder.update_lists(items)
+    before = free_energy_after_maximise(builder, items)
+    assert builder.try_exchanges(items) == 1
+    assert builder.n_components == 4
+    builder.update_sticks()
+    assert builder.expect_dense(items) > before
+    own = builder.likeliest(items)
+    assert [len(np.unique(own[labels == k])) for k in range(4)] == [1, 1, 1, 1]
+    assert len(np.unique(own)) == 4
+    assert {event[0] for event in builder.identities.events} >= {"birth", "death"}
+
+
+def test_with_room_left_nothing_is_exchanged():
+    rows, _ = clusters(1)
+    items = items_of(rows / 3.0, "diagonal")
+    builder = builder_for(items, "diagonal", capacity=20)
+    builder.build(items, warm=True, merges=True)
+    assert builder.n_components < 20
+    assert builder.report.exchanges == builder.try_exchanges(items) == 0
