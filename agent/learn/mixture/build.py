@@ -182,9 +182,9 @@ class ModelBuilder(Posterior):
         self.report.exchanges += made
         return made
 
-    def _keep_split(self, k: int, parts: np.ndarray, place: int = -1) -> None:
-        """Make the children of the last split components, the smaller one in `place`, or the next one."""
-        family, new = self.family, self.n_components if place < 0 else place
+    def _keep_split(self, k: int, parts: np.ndarray, free: int = -1) -> None:
+        """Make the children of the last split components, the smaller one in the `free` place, or the next one."""
+        family, new = self.family, self.n_components if free < 0 else free
         large, small = family.child_a, family.child_b
         if parts[1] > parts[0]:
             large, small = small, large
@@ -193,7 +193,7 @@ class ModelBuilder(Posterior):
         self.tried[k] = self.tried[new] = 0.0
         self.loss[k] = self.loss[new] = np.inf
         self.identities.born(new, k)
-        self.n_components += place < 0
+        self.n_components += free < 0
 
     def _merge_pairs(self, items: Items) -> list[tuple[int, int]]:
         """Return pairs worth a trial: those that share items, and each component with its nearest."""
@@ -214,7 +214,8 @@ class ModelBuilder(Posterior):
     def _weights_gain(self, a: int, b: int) -> float:
         """Return what the evidence of the weights gains where two components are one."""
         counts = self.counts()
-        joined = np.append(np.delete(counts, [a, b]), counts[a] + counts[b])
+        joined = counts.copy()
+        joined[a], joined[b] = counts[a] + counts[b], 0.0  # the last stick of no mass has no evidence
         return self._sticks_with(joined) - self._sticks_with(counts)
 
     def _join(self, a: int, b: int, into: int) -> None:

@@ -128,14 +128,14 @@ class TopicBuilder(ModelBuilder):
         docs, n = self.documents, self.documents.n_groups
         kernels.digammas(alpha + self._side[side, :n] / docs.size[:n], self._odds[:n])
 
-    def _keep_split(self, k: int, parts: np.ndarray, place: int = -1) -> None:
-        docs, new = self.documents, self.n_components if place < 0 else place
+    def _keep_split(self, k: int, parts: np.ndarray, free: int = -1) -> None:
+        docs, new = self.documents, self.n_components if free < 0 else free
         sides = (1, 0) if parts[1] > parts[0] else (0, 1)
         whole, mass = docs.alpha[k], max(float(parts.sum()), 1e-300)
         for place, side in zip((k, new), sides, strict=True):
             docs.words[:, place] = self._side[side]
             docs.alpha[place] = max(whole * parts[side] / mass, kernels.LEAST_ALPHA)
-        super()._keep_split(k, parts, place)
+        super()._keep_split(k, parts, free)
 
     def _weights_gain(self, a: int, b: int) -> float:
         docs = self.documents
