@@ -20,8 +20,9 @@ LEAST_GAIN = 1e-3  # nats: moves that gain less are rounding, and would be undon
 # A split is weighed with all other components frozen: it loses what its neighbours would gain by moving over. One that
 # loses less than this share of what the new component's parameters cost is made on trial, and judged afterwards.
 OPTIMISM = 1.0
-# Trials, exchanges, and splits of components that have not changed, are made every so many epochs.
-TRIAL_EPOCHS = 8
+# Trials, exchanges, and splits of components that have not changed, are made every so many epochs; more often in the
+# first ones, where there is most to find.
+TRIAL_EPOCHS, FIRST_TRIAL_EPOCHS, FIRST_EPOCHS = 8, 2, 32
 EXCHANGES = 4  # rounds of exchanges in such an epoch
 TRIAL_UPDATES = 5  # updates of all components that a trial has before it is judged
 
@@ -298,7 +299,7 @@ class ModelBuilder(Posterior):
         self.expect_dense(items)
         births_tried, exchanges = False, 0
         epoch = self.identities.epoch
-        trials = epoch % TRIAL_EPOCHS == 0 or epoch & (epoch - 1) == 0  # often at first: there is most to find
+        trials = epoch == 1 or epoch % (FIRST_TRIAL_EPOCHS if epoch < FIRST_EPOCHS else TRIAL_EPOCHS) == 0
         if trials:
             self.tried[: self.n_components] = 0.0
         while True:
