@@ -284,7 +284,7 @@ def test_one_absurd_row_is_refused_and_counted(place, form):
     spoiled = np.insert(rows, place, 1e12, axis=0)
     model, clean = learner(form).partial_fit(spoiled), learner(form).partial_fit(rows)
     assert model.refused_ == 1
-    assert model.score_samples(rows).mean() == pytest.approx(clean.score_samples(rows).mean(), abs=0.2)
+    assert model.score(rows) > clean.score(rows) - 0.05  # other rows in an epoch, other clumps: it may be luckier
 
 
 @pytest.mark.parametrize("form", FORMS)
