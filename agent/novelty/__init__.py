@@ -1,7 +1,7 @@
 """How surprising a frame is under the active models, how rare that is here, and whether the camera moves.
 
 Owns: the novelty rules (registry.py), what is usual here, the calibration to one frame in N.
-In: grey pictures, rows, active models. Out: `CameraRule`, `Score`.
+In: grey pictures, rows, active models. Out: `CameraRule`, `Score`, `Kind`.
 Imports: base, settings, features, learn, epochs, kernels.
 """
 
@@ -9,5 +9,6 @@ from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
+from stillwatch.novelty.visits import Kind, saved_kinds
 
-__all__ = ["CameraMotion", "Novelty", "Region", "Score", "Sizes"]
+__all__ = ["CameraMotion", "Kind", "Novelty", "Region", "Score", "Sizes", "saved_kinds"]

@@ -15,6 +15,7 @@ from stillwatch.novelty.regions import Region
 from stillwatch.novelty.registry import STRATEGIES
 from stillwatch.novelty.rules import CALIBRATION_FRAMES
 from stillwatch.novelty.strategy import Judgement, Sizes
+from stillwatch.novelty.visits import Kind
 from stillwatch.settings import Config
 
 
@@ -102,6 +103,11 @@ class Novelty(Composed):
     def progress(self) -> float:
         """Of the start-up: 0 at the first frame, 1 once alerts may be raised."""
         return self._progress(self._counts.accepted)
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Every kind of visits that is remembered, the most frequent first."""
+        return [kind for strategy in self._strategies.values() for kind in strategy.kinds]
 
     def _progress(self, accepted: int) -> float:
         needed, scored = self._start_frames, self._counts.scored

@@ -13,7 +13,7 @@ from stillwatch.base import Stage
 from stillwatch.epochs import Models
 from stillwatch.features import Rows
 from stillwatch.novelty.regions import Region
-from stillwatch.novelty.visits import Sighting
+from stillwatch.novelty.visits import Kind, Sighting
 
 
 class Sizes(NamedTuple):
@@ -60,6 +60,10 @@ class Judgement:
 
 class Strategy(Stage, Protocol):
     """One way to tell what is novel; a row of agent/novelty/registry.py."""
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Kinds of visits, the most frequent first; none where the rule knows no visits."""
 
     def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
         """Judge a frame at stream time `t_ns`; it teaches nothing. A grid of another shape makes places void."""

@@ -16,6 +16,7 @@ from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.regions import novel_regions
 from stillwatch.novelty.rules import NEIGHBOURS, SETTLING_FRAMES
 from stillwatch.novelty.strategy import Judgement
+from stillwatch.novelty.visits import Kind
 from stillwatch.settings import NoveltyConfig
 
 
@@ -57,6 +58,11 @@ class Surprise(Composed):
         self._surprise, self._labels = np.zeros(capacity_patches), np.zeros(capacity_patches, np.int64)
         self._deviations = np.zeros(capacity_patches, np.float32)
         self._frames = _Frames()
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """None: under a camera that moves nobody comes and goes."""
+        return []
 
     def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
         """Judge a frame under the active models; a new model is first measured on what the baseline kept."""

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 
 import msgspec
 import numpy as np
@@ -100,7 +100,7 @@ def watch(config: Config, frames: Iterable[Frame]) -> Run:
         moving=moving,
         fps=len(rows) / seconds if rows else 0.0,
         peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
-        kinds=[],
+        kinds=[asdict(kind) for kind in pipeline.novelty.kinds],
         warnings=[],
     )
 

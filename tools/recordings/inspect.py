@@ -4,6 +4,7 @@ The `inspect` command. It only reads.
 """
 
 import argparse
+import dataclasses
 import datetime
 import json
 import pathlib
@@ -14,6 +15,7 @@ import msgspec
 import numpy as np
 
 from stillwatch.base import SnapshotError, UsageError
+from stillwatch.novelty import saved_kinds
 from stillwatch.restart import checkpoint
 from stillwatch.tools.shared import existing, print_json
 from stillwatch.transport.disk import KIND_MESSAGE, SUFFIX, Damage, Record, log_files, read_file, unpack_message
@@ -92,6 +94,7 @@ def inspect_checkpoint(path: pathlib.Path) -> dict[str, Any]:
         "meta": header["meta"],
         "whole": True,
         "error": "",
+        "kinds": [],
         "arrays": [
             {
                 "name": a["name"],
@@ -103,7 +106,7 @@ def inspect_checkpoint(path: pathlib.Path) -> dict[str, Any]:
         ],
     }
     try:
-        checkpoint.read(path)
+        report["kinds"] = [dataclasses.asdict(kind) for kind in saved_kinds(checkpoint.read(path)[0])]
     except SnapshotError as error:
         report["whole"], report["error"] = False, str(error)
     return report
@@ -238,6 +241,9 @@ def _tell_checkpoint(report: dict[str, Any]) -> None:
     print("whole: its checksum holds" if report["whole"] else f"DAMAGED: {report['error']}")
     for name, value in report["meta"].items():
         print(f"  {name:<16} {value}")
+    for kind in report["kinds"]:
+        first, last = (f"{kind[name] / 1e9:.1f} s" for name in ("first_ns", "last_ns"))
+        print(f"  visits of kind {kind['id']}: {kind['count']}, the first until {first}, the last until {last}")
     width = max((len(a["name"]) for a in report["arrays"]), default=0)
     for a in report["arrays"]:
         shape = "x".join(map(str, a["shape"])) or "scalar"

@@ -5,8 +5,8 @@ In: how unlike each place's patches are, rows. Out: `Sighting`s, `Kind`s.
 Imports: base, features, settings, novelty.
 """
 
-from stillwatch.novelty.visits.kinds import Kind, Kinds
+from stillwatch.novelty.visits.kinds import Kind, Kinds, saved_kinds
 from stillwatch.novelty.visits.sightings import Sighting
 from stillwatch.novelty.visits.visits import Visits, news_of
 
-__all__ = ["Kind", "Kinds", "Sighting", "Visits", "news_of"]
+__all__ = ["Kind", "Kinds", "Sighting", "Visits", "news_of", "saved_kinds"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from stillwatch.base import Recorded, record_bytes, saved, saved_array
+from stillwatch.base import Recorded, State, record_bytes, record_state, saved, saved_array
 from stillwatch.novelty.rules import (
     ALIKE,
     COARSE_COLUMNS,
@@ -30,6 +30,7 @@ from stillwatch.novelty.rules import (
 from stillwatch.novelty.visits.sightings import squared_distances
 
 _COARSE = (COARSE_ROWS, COARSE_COLUMNS)
+_COLUMNS = ("id", "count", "first_ns", "last_ns")  # of a kind, in the order of `Kind`
 _RECENTLY = 1.0  # second: less was not watched
 
 
@@ -110,10 +111,7 @@ class Kinds(Recorded):
     @property
     def kinds(self) -> list[Kind]:
         """Every kind that is remembered, the most frequent first."""
-        table = self._table
-        rows = [int(row) for row in np.argsort(-table.count, kind="stable") if table.id[row] >= 0]
-        columns = (table.id, table.count, table.first_ns, table.last_ns)
-        return [Kind(*(int(column[row]) for column in columns)) for row in rows]
+        return _kinds_of(record_state(self._table))
 
     def unit(self, whole: bool = True) -> np.ndarray:
         """How much the look of one visit, whole or in parts, varies from frame to frame, (n_dims,) float64."""
@@ -243,6 +241,19 @@ class Kinds(Recorded):
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of the table."""
         return {"kinds of visits": record_bytes(self._table)}
+
+
+def saved_kinds(state: State) -> list[Kind]:
+    """Return the kinds of visits that a saved state of the whole agent holds, the most frequent first; [] without."""
+    ends = "visits.kinds.id"
+    (prefix,) = [name.removesuffix("id") for name in state if name.endswith(ends)] or [""]
+    return _kinds_of({column: state[prefix + column] for column in _COLUMNS}) if prefix else []
+
+
+def _kinds_of(columns: State) -> list[Kind]:
+    ids, counts = columns["id"], columns["count"]
+    rows = [row for row in np.argsort(-counts, kind="stable").tolist() if ids[row] >= 0]
+    return [Kind(*(int(columns[name][row]) for name in _COLUMNS)) for row in rows]
 
 
 def _alike(distance):

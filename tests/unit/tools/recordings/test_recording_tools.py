@@ -83,6 +83,21 @@ def test_inspect_of_a_checkpoint_lists_its_arrays(tmp_path, capsys):
     assert "DAMAGED" in capsys.readouterr().out
 
 
+def test_inspect_of_a_checkpoint_lists_kinds_of_visits(tmp_path, capsys):
+    columns = {
+        "id": [4, -1, 2],
+        "count": [1, 0, 7],
+        "first_ns": [5 * 10**9, 0, 10**9],
+        "last_ns": [5 * 10**9, 0, 10**10],
+    }
+    state = {f"novelty.places.visits.kinds.{name}": np.array(column) for name, column in columns.items()}
+    path = checkpoint.save(tmp_path, state, {})
+    _, report = _json(capsys, "inspect", path)
+    assert [(kind["id"], kind["count"]) for kind in report["kinds"]] == [(2, 7), (4, 1)]
+    assert main(["inspect", str(path)]) == 0
+    assert "visits of kind 2: 7, the first until 1.0 s, the last until 10.0 s" in capsys.readouterr().out
+
+
 def test_inspect_of_nothing_is_one_line(tmp_path, capsys):
     assert main(["inspect", str(tmp_path / "absent")]) == 2
     assert "no such file" in capsys.readouterr().err
