@@ -84,10 +84,19 @@ pages: $(STAMP) ## what is made of tables: wire pages, keys that shipped configs
 	for config in configs/*.toml; do $(BIN)/stillwatch complete-config $$config >build/page && cp build/page $$config || exit 1; done
 	$(BIN)/python tests/golden/make_wire.py
 
+docs: $(STAMP) ## the documentation site, into build/site; needs the extra "docs"
+	@mkdir -p docs/reference
+	$(BIN)/stillwatch reference commands >docs/reference/commands.md
+	$(BIN)/stillwatch reference settings >docs/reference/settings.md
+	cp transport/WIRE.md docs/reference/wire.md
+	cp transport/THIN_LINK.md docs/reference/thin_link.md
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/stillwatch reference man >build/stillwatch.1
+
 clean: ## what builds leave behind
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup kernels kernels-bounds demo test test-nojit test-bounds test-opencv4 soak perf check format typecheck bench pages build clean help
+.PHONY: setup kernels kernels-bounds demo test test-nojit test-bounds test-opencv4 soak perf check format typecheck bench pages docs build clean help

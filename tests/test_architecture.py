@@ -56,8 +56,8 @@ TOOLS_MAY_IMPORT: dict[str, set[str]] = {
     "tools.tables": {"tools.shared"},
     "tools.recordings": {"tools.shared", "tools.report"},
     "tools.checks": {"tools.shared"},
-    "tools.pages": {"tools.shared"},
     "tools": {"tools.shared", "tools.report"},  # commands of one file
+    "tools.pages": {"tools.shared", "tools"},  # the words of every command
 }
 MAY_IMPORT |= {wing: own | AGENT | TRANSPORT for wing, own in TOOLS_MAY_IMPORT.items()}
 

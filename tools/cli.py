@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report.command", "write one self-contained HTML report of a run, ground or recording folder"),
     "events": ("tables.command", "print a run's events: for people, as CSV, JSON, Parquet, edit list, time codes"),
     "scores": ("tables.command", "print a run's novelty frame by frame: for people, as CSV, JSON, Parquet"),
+    "mask": ("mask", "draw on a frame, in a browser, what must not be watched"),
     "demo": ("demo", "run the agent in a synthetic world with a ground station beside it"),
     "record": ("record", "run on a source and record frames and decisions, for replay"),
     "replay": ("recordings.replay", "run a recording through the same pipeline again, and compare"),
@@ -43,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "checks.faults",
         "run every odd, damaged and hostile input through the source code, in processes of their own",
     ),
+    "reference": ("pages.reference", "write the pages of commands and settings, the man page, shell completion"),
     "thin-page": ("pages.thin", "write the page for people who build the other end of a thin link"),
     "wire-page": ("pages.wire", "write the page for people who build a ground station in another language"),
     "evaluate novelty": (

@@ -17,7 +17,7 @@ from stillwatch.settings.config import (
     NoveltyConfig,
     SourceConfig,
 )
-from stillwatch.settings.reader import Problem, config_hash, config_toml, load_config, recorded_config
+from stillwatch.settings.reader import Problem, allowed, config_hash, config_toml, load_config, recorded_config
 
 __all__ = [
     "MAX_EPOCH_FRAMES",
@@ -31,6 +31,7 @@ __all__ = [
     "MixtureConfig",
     "Problem",
     "SourceConfig",
+    "allowed",
     "config_hash",
     "config_toml",
     "load_config",

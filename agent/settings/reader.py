@@ -233,17 +233,25 @@ def _short(value: Any) -> str:
 
 def _limit(kind: Any, error: str) -> str:
     """Say what a value should have been, from the annotation of its field."""
+    words = allowed(kind)
+    return f"is not {words}" if words else f"does not fit: {error[0].lower()}{error[1:]}"
+
+
+def allowed(kind: Any) -> str:
+    """Return what a setting of this annotated type may be, in words; empty where no few words say it."""
     info = msgspec.inspect.type_info(kind)
-    if isinstance(info, msgspec.inspect.IntType | msgspec.inspect.FloatType):
-        word = "a whole number" if isinstance(info, msgspec.inspect.IntType) else "a number"
-        return f"is not {word} in {_interval(info)}"
-    if isinstance(info, msgspec.inspect.LiteralType):
-        return f"is not one of {', '.join(map(str, info.values))}"
-    if isinstance(info, msgspec.inspect.BoolType):
-        return "is not true or false"
-    if isinstance(info, msgspec.inspect.StrType):
-        return f"is not {TEXTS[info.pattern]}" if info.pattern else "is not a text"
-    return f"does not fit: {error[0].lower()}{error[1:]}"
+    match info:
+        case msgspec.inspect.IntType():
+            return f"a whole number in {_interval(info)}"
+        case msgspec.inspect.FloatType():
+            return f"a number in {_interval(info)}"
+        case msgspec.inspect.LiteralType():
+            return f"one of {', '.join(map(str, info.values))}"
+        case msgspec.inspect.BoolType():
+            return "true or false"
+        case msgspec.inspect.StrType():
+            return TEXTS[info.pattern] if info.pattern else "a text"
+    return ""
 
 
 def _interval(info: Any) -> str:

@@ -2,5 +2,5 @@
 
 Owns: the words between the tables.
 In: the wire's tables, the settings. Out: Markdown, TOML.
-Imports: the agent, transport, tools.shared.
+Imports: the agent, transport, tools.shared, tools.
 """

@@ -56,7 +56,7 @@ def completed(text: str) -> str:
         for key in missing:
             before = list(values)[: list(values).index(key)]
             place = _end_of(lines, section, before)
-            lines.insert(place, _line(section, key, _comments(sections[section]).get(key, "")))
+            lines.insert(place, _line(section, key, comments_of(sections[section]).get(key, "")))
     whole = "\n".join(lines) + "\n"
     wanted = {name: defaults.get(name, {}) | stated.get(name, {}) for name in {**defaults, **stated}}
     try:
@@ -89,7 +89,7 @@ def _line(section: str, key: str, comment: str) -> str:
     return f"{found}  # {comment}" if comment else found
 
 
-def _comments(section: type) -> dict[str, str]:
+def comments_of(section: type) -> dict[str, str]:
     """Return the comment that stands behind each field of a section in its source."""
     source = inspect.getsource(section)
     told = {
