@@ -49,13 +49,18 @@ def test_links_lead_to_pages_and_headings_that_there_are():
 def test_every_command_shown_is_one_that_there_is(page, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for line in text.strip().splitlines():
-        words = [word for word in shlex.split(line) if not re.fullmatch(r"[A-Z_]+=\S+", word)]
+        words = shlex.split(line.partition(" >")[0])
+        words = [word for word in words if not re.fullmatch(r"[A-Z_]+=\S+", word)]
         assert words[0] == "stillwatch", f"{page}: {line}"
         arguments = words[1:]
         if arguments[0] not in {name.partition(" ")[0] for name in COMMANDS}:
             arguments = ["run", *arguments]
         for word in arguments[1:]:  # files that an argument's type wants to be there
-            if "://" not in word and not word.startswith("-") and ("/" in word or word.endswith((".mp4", ".json"))):
+            if (
+                "://" not in word
+                and not word.startswith("-")
+                and ("/" in word or word.endswith((".mp4", ".json", ".toml")))
+            ):
                 pathlib.Path(word).parent.mkdir(parents=True, exist_ok=True)
                 pathlib.Path(word).touch()
         with contextlib.redirect_stderr(io.StringIO()) as said:
