@@ -50,10 +50,10 @@ TOOLS_MAY_IMPORT: dict[str, set[str]] = {
     "tools.report": {"tools.shared"},
     "tools.evaluate": {"tools.shared"},
     "tools.encoders": {"tools.shared"},
-    "tools.survey": {"tools.shared"},
+    "tools.tables": {"tools.shared"},
+    "tools.survey": {"tools.shared", "tools.tables"},
     "tools.bench": {"tools.shared", "tools.evaluate"},
     "tools.experiments": {"tools.shared", "tools.encoders", "tools.survey"},
-    "tools.tables": {"tools.shared"},
     "tools.recordings": {"tools.shared", "tools.report"},
     "tools.checks": {"tools.shared"},
     "tools": {"tools.shared", "tools.report"},  # commands of one file

@@ -2,7 +2,7 @@
 
 Owns: what a dive is, how pictures are described, reduced and clustered, the page and the files beside it.
 In: folders of pictures, run folders. Out: survey.json, assignments.csv, survey.geojson, survey.html.
-Imports: the agent, transport, tools.shared.
+Imports: the agent, transport, tools.shared, tools.tables.
 """
 
 from stillwatch.tools.survey.agreement import Agreement, agreement

@@ -18,7 +18,7 @@ from stillwatch.tools.survey.agreement import Agreement, agreement
 from stillwatch.tools.survey.analysis import Found, cluster_items, summary_of
 from stillwatch.tools.survey.describe import describe_dives
 from stillwatch.tools.survey.fleet import is_run, merge
-from stillwatch.tools.survey.output import geojson, make_folder, table_csv, write_summary, write_text
+from stillwatch.tools.survey.output import geojson, make_folder, write_summary, write_table, write_text
 from stillwatch.tools.survey.page import render
 from stillwatch.tools.survey.pictures import BY_FOLDER, Dive, dives_of, labels_of, positions_of, read_picture
 from stillwatch.tools.survey.reduce import principal_coordinates
@@ -48,6 +48,7 @@ def add_arguments(parser) -> None:
         metavar="C",
         help=f"expected width of a cluster, part of the data's own; smaller gives more (default: {C_WIDTH})",
     )
+    parser.add_argument("--parquet", action="store_true", help="write the tables as Parquet too (needs pyarrow)")
     parser.add_argument("--json", action="store_true", help="print survey.json")
 
 
@@ -72,7 +73,7 @@ def survey_runs(args) -> int:
     exemplars = [[fleet.captions[i] for i in found.typical(k)[0]] for k in range(found.model.n_clusters_)]
     summary = summary_of(found, exemplars, None, time.monotonic() - began) | {"notes": fleet.notes}
     write_summary(out / "survey.json", summary)
-    write_text(out / "clumps.csv", table_csv(fleet.clump_rows))
+    write_table(out, "clumps", fleet.clump_rows, args.parquet)
     write_text(
         out / "survey.html", render(found, fleet.captions, fleet.picture, fleet.of_dive, None, None, fleet.notes)
     )
@@ -105,7 +106,7 @@ def survey_pictures(args) -> int:
     figures = None if agreed is None else agreed.figures()
     summary = summary_of(found, exemplars, figures, time.monotonic() - began)
     summary |= {"unreadable": survey.unreadable, "notes": notes}
-    survey.write(out, found, summary, agreed, notes)
+    survey.write(out, found, summary, agreed, notes, args.parquet)
     if args.json:
         print_json(summary)
     else:
@@ -169,7 +170,13 @@ class Survey:
         return notes
 
     def write(
-        self, out: pathlib.Path, found: Found, summary: dict[str, Any], agreed: Agreement | None, notes: list[str]
+        self,
+        out: pathlib.Path,
+        found: Found,
+        summary: dict[str, Any],
+        agreed: Agreement | None,
+        notes: list[str],
+        with_parquet: bool,
     ) -> None:
         """Write survey.json, assignments.csv, survey.geojson and survey.html."""
         dives = [self.names[j] for j in self.of_dive]
@@ -184,7 +191,7 @@ class Survey:
             "label": self.labels.tolist(),
         }
         write_summary(out / "survey.json", summary)
-        write_text(out / "assignments.csv", table_csv(columns))
+        write_table(out, "assignments", columns, with_parquet)
         write_text(out / "survey.geojson", geojson(self.captions, dives, found.clusters, self.positions))
         page = render(
             found, self.captions, lambda i: read_picture(self.paths[i]), self.of_dive, self.positions, agreed, notes

@@ -3,8 +3,6 @@
 Called by tools/survey/command.py. Each file is written whole or not at all.
 """
 
-import csv
-import io
 import json
 import pathlib
 from typing import Any
@@ -12,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from stillwatch.base import UsageError
+from stillwatch.runs import Table
 from stillwatch.tools.shared import json_text
+from stillwatch.tools.tables import csv_lines, write_parquet
 
 
 def make_folder(given: str) -> pathlib.Path:
@@ -35,14 +35,16 @@ def write_text(path: pathlib.Path, text: str) -> None:
         raise UsageError(f"{path}: {error.strerror}") from None
 
 
-def table_csv(columns: dict[str, list[Any]]) -> str:
-    """Return columns of one length as CSV with a header; None and NaN are empty cells."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in zip(*columns.values(), strict=True):
-        writer.writerow("" if value is None or value != value else value for value in row)
-    return out.getvalue()
+def write_table(folder: pathlib.Path, name: str, columns: dict[str, list[Any]], with_parquet: bool) -> None:
+    """Write columns of one length as NAME.csv, and as NAME.parquet where asked; NaN is an empty cell."""
+    rows = [
+        {key: None if value != value else value for key, value in zip(columns, row, strict=True)}
+        for row in zip(*columns.values(), strict=True)
+    ]
+    table = Table(name, list(columns), rows)
+    write_text(folder / f"{name}.csv", "".join(csv_lines(table)))
+    if with_parquet:
+        write_parquet(table, folder / f"{name}.parquet")
 
 
 def geojson(captions: list[str], dives: list[str], clusters: np.ndarray, positions: np.ndarray) -> str:

@@ -4,3 +4,7 @@ Owns: the formats.
 In: run folders. Out: text on stdout, files.
 Imports: the agent, transport, tools.shared.
 """
+
+from stillwatch.tools.tables.formats import csv_lines, write_parquet
+
+__all__ = ["csv_lines", "write_parquet"]
