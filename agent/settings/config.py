@@ -144,7 +144,7 @@ class ExemplarsConfig(_Section, frozen=True):
     validation: Annotated[int, Meta(ge=2, le=100_000)] = 500  # frames sampled to judge by
     minimum_gain: NonNegative = 0.0  # of a swap, in mean squared distance of the sampled frames
     thumbnail_px: Annotated[int, Meta(ge=16, le=640)] = 160
-    thumbnail_bytes: Annotated[int, Meta(ge=500, le=200_000)] = 8000
+    thumbnail_bytes: Annotated[int, Meta(ge=500, le=12_000)] = 8000  # a message holds no more
 
 
 class NoveltyConfig(_Section, frozen=True):

@@ -8,6 +8,8 @@ import pytest
 from stillwatch.base.errors import ConfigError, UsageError
 from stillwatch.settings.config import TEXTS, Config
 from stillwatch.settings.reader import config_hash, config_toml, load_config, recorded_config
+from stillwatch.transport.wire import Alert
+from stillwatch.transport.wire.messages import Exemplar
 
 BROKEN = [
     ("[source]\nwidht = 300", "2: source.widht: unknown key; did you mean width?"),
@@ -122,6 +124,16 @@ def test_a_secret_is_asked_for_only_where_its_uri_is_opened(write):
     assert load_config(path, opens_source=False).source.uri == "rtsp://ann:${env:NOT_SET_1}@cam/1"
     with pytest.raises(ConfigError, match="NOT_SET_1"):
         load_config(path)
+
+
+def test_a_picture_that_a_config_allows_fits_into_a_message():
+    def most(message, field):
+        (kind,) = (item.type for item in msgspec.structs.fields(message) if item.name == field)
+        info = msgspec.inspect.type_info(kind)
+        return getattr(info, "type", info)  # without its description
+
+    allowed = most(Config().exemplars.__class__, "thumbnail_bytes").le
+    assert allowed == most(Alert, "thumbnail").max_length == most(Exemplar, "thumbnail").max_length
 
 
 def test_every_pattern_of_a_text_has_words():
