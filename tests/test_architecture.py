@@ -56,6 +56,7 @@ TOOLS_MAY_IMPORT: dict[str, set[str]] = {
     "tools.experiments": {"tools.shared", "tools.encoders", "tools.survey"},
     "tools.recordings": {"tools.shared", "tools.report"},
     "tools.checks": {"tools.shared"},
+    "tools.field": {"tools.shared"},
     "tools": {"tools.shared", "tools.report"},  # commands of one file
     "tools.pages": {"tools.shared", "tools"},  # the words of every command
 }

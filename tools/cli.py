@@ -33,6 +33,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("recordings.export_mcap", "write a recording as MCAP, for Foxglove and others"),
     "import": ("recordings.import_frames", "make a recording of an MCAP file or an image folder with time stamps"),
     "control": ("control", "send one command to a running agent"),
+    "health": ("field.health", "say in one line whether an agent is well; exit code 1 where it is not"),
+    "doctor": (
+        "field.doctor",
+        "check what a person would check on site, one line each with the remedy; changes nothing",
+    ),
+    "service": ("field.service", "install, show or remove a systemd service that runs an agent for months"),
     "keygen": ("keygen", "make a key pair for an agent or a ground station"),
     "linksim": ("linksim", "simulate a thin link between two UDP ports: loss, delay, outages, limits"),
     "fit-encoder": ("encoders.fit", "fit a frozen encoder on sources, for use on other cameras"),

@@ -14,8 +14,8 @@ import threading
 from stillwatch.process import RunOptions, run_agent
 from stillwatch.settings import load_config
 from stillwatch.tools.report import write_report
-from stillwatch.tools.run import default_folder, set_up_logging
-from stillwatch.tools.shared import ProgressLine, stop_on_signals
+from stillwatch.tools.run import default_folder
+from stillwatch.tools.shared import ProgressLine, set_up_logging, stop_on_signals
 
 GROUND_ENDS_WITHIN_S = 10.0
 

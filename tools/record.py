@@ -7,8 +7,8 @@ import argparse
 import pathlib
 
 from stillwatch.process import RunOptions
-from stillwatch.tools.run import add_voice_arguments, config_from, run_watched, set_up_logging
-from stillwatch.tools.shared import RunVoice, existing
+from stillwatch.tools.run import add_voice_arguments, config_from, run_watched
+from stillwatch.tools.shared import RunVoice, existing, set_up_logging
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    set_up_logging(args.verbose)
+    set_up_logging(verbose=args.verbose, form=args.log)
     if args.frames:
         args.set.append(f"storage.record_frames={args.frames}")
     folder = pathlib.Path(args.folder)

@@ -5,14 +5,13 @@ The `run` command. It turns arguments into a Config and a result into words; age
 
 import argparse
 import datetime
-import logging
 import pathlib
 import sys
 
-from stillwatch.base import UsageError, hide_command_line, register_uri, scrub_handlers, shown
+from stillwatch.base import UsageError, hide_command_line, register_uri, shown
 from stillwatch.process import RunOptions, run_agent
 from stillwatch.settings import Config, load_config
-from stillwatch.tools.shared import RunVoice, existing, stop_on_signals
+from stillwatch.tools.shared import FORMS, RunVoice, existing, set_up_logging, stop_on_signals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +30,7 @@ def add_voice_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="say alerts and errors only")
     parser.add_argument("-v", "--verbose", action="store_true", help="more log lines on stderr")
+    parser.add_argument("--log", choices=FORMS, default="text", help="form of log lines on stderr (default: text)")
 
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     take_inputs(args)
-    set_up_logging(args.verbose)
+    set_up_logging(verbose=args.verbose, form=args.log)
     config = config_from(args)
     out = pathlib.Path(args.out) if args.out else default_folder()
     record = pathlib.Path(args.record) if args.record else None
@@ -101,16 +101,6 @@ def config_from(args: argparse.Namespace) -> Config:
     register_uri(config.source.uri)
     hide_command_line()
     return config
-
-
-def set_up_logging(verbose: bool) -> None:
-    """Log to stderr, without secrets."""
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
-    scrub_handlers()
 
 
 def default_folder() -> pathlib.Path:

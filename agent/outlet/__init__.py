@@ -7,13 +7,19 @@ Imports: base, settings, sources, pipeline, transport.disk, transport.live, tran
 
 from stillwatch.outlet.carriers import LiveCarrier, RunFolderCarrier, ThinCarrier
 from stillwatch.outlet.command_box import CommandBox
-from stillwatch.outlet.health import cpu_seconds, rss_bytes
+from stillwatch.outlet.health import cpu_seconds, rss_bytes, temperature_c
+from stillwatch.outlet.judgement import Judgement, judge
+from stillwatch.outlet.metrics import METRICS, MetricsCarrier
 from stillwatch.outlet.outlet import Carrier, Outlet
 from stillwatch.outlet.status import StatusReporter
 
 __all__ = [
     "Carrier",
     "CommandBox",
+    "Judgement",
+    "METRICS",
+    "MetricsCarrier",
+    "judge",
     "LiveCarrier",
     "Outlet",
     "RunFolderCarrier",
@@ -21,4 +27,5 @@ __all__ = [
     "ThinCarrier",
     "cpu_seconds",
     "rss_bytes",
+    "temperature_c",
 ]

@@ -27,7 +27,14 @@ from stillwatch.base import (
 )
 from stillwatch.outlet import Carrier, CommandBox, LiveCarrier, Outlet, RunFolderCarrier, StatusReporter, health
 from stillwatch.pipeline import Pipeline, RunCounts, Step
-from stillwatch.process.assembly import make_capture, make_publisher, make_recorder, make_run_folder, make_thin_carrier
+from stillwatch.process.assembly import (
+    make_capture,
+    make_metrics,
+    make_publisher,
+    make_recorder,
+    make_run_folder,
+    make_thin_carrier,
+)
 from stillwatch.process.commander import Commander
 from stillwatch.process.degrade import SamplingLadder
 from stillwatch.process.lookahead import AHEAD, Lookahead
@@ -112,9 +119,6 @@ class Agent:
         if publisher is not None:
             self._live = LiveCarrier(publisher, self._box, clock, strict=options.strict, on_state=self._on_port_state)
         self._thin = make_thin_carrier(config, clock, beside=options.out)
-        carriers: list[Carrier] = [RunFolderCarrier(self._folder)]
-        messages_too = self._recorder if options.record != options.out else None  # the run folder has them already
-        carriers += [carrier for carrier in (self._live, messages_too, self._thin) if carrier is not None]
         self._reporter = StatusReporter(
             Headers(*self._identity),
             clock,
@@ -126,7 +130,7 @@ class Agent:
             extra=self._of_transport,
         )
         self._outlet = Outlet(
-            carriers,
+            self._carriers(),
             clock,
             lossless=not self._capture.live,
             heartbeat=self._reporter,
@@ -138,8 +142,16 @@ class Agent:
         self._ladder = SamplingLadder(config.learning.patch_share)
         self._state = SourceState.CONNECTING
         self._is_over = False  # it has been told that more memory is resident than limits.memory_bytes
+        self._fed_frames = -1  # frames when the service manager's watchdog was last fed
         self._unsaved = 0  # checkpoints that the disk refused
         self._started_ns = self._saved_ns = self._pinged_ns = self._shown_ns = clock.monotonic_ns()
+
+    def _carriers(self) -> list[Carrier]:
+        """Return everything that takes messages away."""
+        messages_too = self._recorder if self._options.record != self._options.out else None  # the folder has them
+        metrics = make_metrics(self._config, self._clock, self._capture, self._thin)
+        others: tuple[Carrier | None, ...] = (self._live, messages_too, self._thin, metrics)
+        return [RunFolderCarrier(self._folder), *(carrier for carrier in others if carrier is not None)]
 
     def _take_folders(self, source_uri: str) -> list[FolderLock]:
         """Hold the run folder and the recording's for this process. ConfigError where they are not ours to write."""
@@ -291,7 +303,7 @@ class Agent:
         if now_ns - self._pinged_ns >= WATCHDOG_NS:
             self._pinged_ns = now_ns
             self._watch_memory()
-            health.notify_service_manager("WATCHDOG=1")
+            self._feed_watchdog()
         if now_ns - self._shown_ns >= PROGRESS_NS and self._options.on_progress is not None:
             self._shown_ns = now_ns
             self._options.on_progress(self.progress())
@@ -305,6 +317,17 @@ class Agent:
                 self.commander.change("set_share", {"share": share})
                 text = f"learning from {100 * share:.0f} % of the patches: the board {self._ladder.why}"
                 self.send(self.pipeline.summaries.notice("warning", "sampling", text))
+
+    def _feed_watchdog(self) -> None:
+        """Tell the service manager that frames go through, or that the source is known to be away and tried again.
+
+        Restarting would not bring a camera back; but a camera that is live whose frames do not arrive is a hang.
+        """
+        frames, state = self.pipeline.frames, self._state.value
+        alive = frames > self._fed_frames or self._capture.state is not SourceState.LIVE
+        self._fed_frames = frames
+        status = f"STATUS={state}, {frames} frames, {self._counts().alerts} alerts"
+        health.notify_service_manager(f"WATCHDOG=1\n{status}" if alive else status)
 
     def _watch_memory(self) -> None:
         resident, limit = health.rss_bytes(), self._config.limits.memory_bytes

@@ -4,11 +4,12 @@ Called by agent/process/app.py. It must not start anything.
 """
 
 import functools
+import importlib.util
 import pathlib
 from collections.abc import Callable
 
 from stillwatch.base import Clock, ConfigError
-from stillwatch.outlet import ThinCarrier
+from stillwatch.outlet import MetricsCarrier, ThinCarrier
 from stillwatch.restart import Recorder, Resumed
 from stillwatch.settings import Config, Problem
 from stillwatch.sources import Capture, NavTrack, Source, open_source
@@ -59,6 +60,19 @@ def make_thin_carrier(config: Config, clock: Clock, *, beside: pathlib.Path) -> 
     except (LinkError, SecurityError) as error:
         raise ConfigError([Problem("config", "link", link.preset, str(error))]) from None
     return ThinCarrier(make_link)
+
+
+def make_metrics(config: Config, clock: Clock, capture: Capture, thin: ThinCarrier | None) -> MetricsCarrier | None:
+    """Return the carrier that serves /metrics, None where none is wanted; ConfigError where its library is missing."""
+    endpoint = config.metrics.endpoint
+    if not endpoint:
+        return None
+    if importlib.util.find_spec("prometheus_client") is None:
+        message = "needs prometheus_client: pip install 'stillwatch[metrics]'"
+        raise ConfigError([Problem("config", "metrics.endpoint", endpoint, message)])
+    host, _, port = endpoint.rpartition(":")
+    backlog = (lambda: thin.backlog) if thin is not None else int
+    return MetricsCarrier((host.strip("[]"), int(port)), clock, counters=capture.counters, backlog=backlog)
 
 
 def make_run_folder(config: Config, path: pathlib.Path, clock: Clock, on_state: OnState) -> RunFolder:

@@ -20,11 +20,13 @@ FORMAT = r"^[a-z0-9]{0,16}$"
 ENDPOINT = r"^$|^tcp://.+:\d{1,5}$|^ipc://.+$"
 CONTROL = r"^$|^auto$|^tcp://.+:\d{1,5}$|^ipc://.+$"
 # What a text must be, in the words of a message.
+LOOPBACK = r"^$|^(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}$"
 TEXTS = {
     AGENT_ID: "1 to 32 of a-z, 0-9, _ and -, the first a letter or digit",
     SIZE: "a size such as 1280x720, or empty",
     FORMAT: "a format such as mjpeg: at most 16 of a-z and 0-9",
     ENDPOINT: "an address: tcp://HOST:PORT, ipc://PATH or empty",
+    LOOPBACK: "an address of this machine: 127.0.0.1:PORT, localhost:PORT, [::1]:PORT or empty",
     CONTROL: "an address: tcp://HOST:PORT, ipc://PATH, auto or empty",
 }
 
@@ -204,6 +206,12 @@ class LinkConfig(_Section, frozen=True):
     outbox_bytes: Annotated[int, Meta(ge=65_536, le=10**9)] = 4_000_000
 
 
+class MetricsConfig(_Section, frozen=True):
+    """Figures for Prometheus (/metrics) and health (/healthz) over HTTP, on this machine alone."""
+
+    endpoint: Annotated[str, Meta(pattern=LOOPBACK)] = ""  # 127.0.0.1:9570; empty: none
+
+
 class StorageConfig(_Section, frozen=True):
     """What may be written: run folder, recording, outbox, checkpoints. `max_bytes` is of each log by itself."""
 
@@ -239,5 +247,6 @@ class Config(_Section, frozen=True):
     events: EventsConfig = EventsConfig()
     publish: PublishConfig = PublishConfig()
     link: LinkConfig = LinkConfig()
+    metrics: MetricsConfig = MetricsConfig()
     storage: StorageConfig = StorageConfig()
     limits: LimitsConfig = LimitsConfig()

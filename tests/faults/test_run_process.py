@@ -1,12 +1,14 @@
 """The command itself, as a user or a service manager sees it: exit codes, one clear line, a clean end, real peers."""
 
 import json
+import os
 import pathlib
 import signal
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 import pytest
 
@@ -215,6 +217,48 @@ def test_a_station_that_never_connects_says_since_when_and_why(endpoint, words):
     assert f"not connected to {endpoint} for" in done.stderr
     assert words in done.stderr
     assert "no gap" not in done.stderr
+
+
+def heard(socket_, until, seconds=60.0):
+    """Return all that a service manager hears, up to a message that holds `until`."""
+    said = []
+    deadline = time.monotonic() + seconds
+    socket_.settimeout(1.0)
+    while not any(until in text for text in said) and time.monotonic() < deadline:
+        try:
+            said.append(socket_.recv(4096).decode())
+        except TimeoutError:
+            continue
+    return said
+
+
+def test_a_service_manager_hears_of_start_frames_and_end_and_metrics_are_served(tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, socket.socket() as free:
+        manager.bind(str(tmp_path / "notify"))
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        call = ["run", "--source", SMALL.format(n=100_000), *FAST, "--out", tmp_path / "run", "--log", "json"]
+        run = subprocess.Popen(
+            command(*call, "--set", "publish.endpoint=", "--set", f"metrics.endpoint=127.0.0.1:{port}"),
+            env={**os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify")},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert heard(manager, "READY=1")
+            fed = heard(manager, "WATCHDOG=1")
+            assert "frames" in fed[-1]
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+                assert b"stillwatch_frames_total" in answer.read()
+            asked = time.monotonic()
+            run.send_signal(signal.SIGTERM)
+            assert run.wait(20) == 0
+            assert time.monotonic() - asked < 5.0 * max(1.0, os.getloadavg()[0] / 2)
+            assert any("STOPPING=1" in text for text in heard(manager, "STOPPING=1"))
+        finally:
+            run.kill()
+            run.communicate()
 
 
 def wait_for(condition, seconds=60.0):

@@ -8,12 +8,15 @@ Imports: the agent, transport.
 from stillwatch.tools.shared import words
 from stillwatch.tools.shared.data import add_data_argument, find_data, find_data_or_none
 from stillwatch.tools.shared.json_output import json_text, print_json
+from stillwatch.tools.shared.logs import FORMS, set_up_logging
 from stillwatch.tools.shared.paths import existing
 from stillwatch.tools.shared.progress import ProgressLine
 from stillwatch.tools.shared.signals import stop_on_signals
 from stillwatch.tools.shared.voice import RunVoice
 
 __all__ = [
+    "FORMS",
+    "set_up_logging",
     "ProgressLine",
     "RunVoice",
     "add_data_argument",

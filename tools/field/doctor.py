@@ -1,0 +1,235 @@
+"""Checks what a person would check on site, one line each with the remedy.
+
+The `doctor` command. It only looks: nothing is written but one file in a temporary name that is removed at once.
+"""
+
+import argparse
+import datetime
+import os
+import pathlib
+import platform
+import shutil
+import socket
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+from stillwatch.base import AgentError, ExitCode, RealClock, cpu_features, scrub, shown, versions
+from stillwatch.process import LIBRARIES_BYTES, planned_memory
+from stillwatch.settings import Config, load_config
+from stillwatch.sources import open_source
+from stillwatch.tools.shared import existing, print_json
+from stillwatch.transport.live import load_server_keys
+from stillwatch.transport.wire import TransportError
+
+PROBE_FRAMES = 30
+HOT_C = 80.0
+REMEDIES = {
+    "source": "is the camera on, its cable in, its address and password right? try it with another program",
+    "keys": "stillwatch keygen makes keys; the secret one is mode 0600 and the agent's user's",
+}
+CLOCK_LEAST = datetime.date(2025, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One check: what was found, and what to do where it is not ok."""
+
+    check: str
+    ok: bool
+    found: str
+    remedy: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("config", nargs="?", type=existing, metavar="CONFIG", help="TOML file of the agent")
+    parser.add_argument("--out", default="runs", metavar="DIR", help="where it shall write (default: runs)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def main(args: argparse.Namespace) -> int:
+    rows = []
+    for row in examine(args.config, pathlib.Path(args.out)):
+        rows.append(row)
+        if not args.json:
+            print(f"{'ok ' if row.ok else 'BAD'}  {row.check:<12} {row.found}")
+            if not row.ok:
+                print(f"     {'':<12} -> {row.remedy}", flush=True)
+    is_ok = all(row.ok for row in rows)
+    if args.json:
+        print_json({"rows": [asdict(row) for row in rows], "ok": is_ok})
+    return ExitCode.DONE if is_ok else ExitCode.NO
+
+
+def examine(path: str | None, out: pathlib.Path) -> Iterator[Row]:
+    """Yield every check; one that fails by itself is a row too."""
+    checks: dict[str, Callable[[], Row]] = {
+        "python": _python,
+        "cpu": _cpu,
+        "kernels": _kernel_cache,
+        "clock": _clock,
+        "heat": _heat,
+        "disk": lambda: _disk(out),
+    }
+    config = Config()
+    if path is not None:
+        try:
+            config = load_config(path)
+            yield Row("config", True, f"{path}: good")
+        except AgentError as error:
+            yield Row("config", False, scrub(str(error)).replace("\n", "; "), "see: stillwatch check-config")
+            path = None
+    if path is not None:
+        checks |= {"memory": lambda: _memory(config), "keys": lambda: _keys(config)}
+        checks |= {"ports": lambda: _ports(config), "source": lambda: _source(config)}
+    checks["service"] = _systemd
+    for name, check in checks.items():
+        try:
+            yield check()
+        except (AgentError, TransportError, OSError, ValueError) as error:
+            yield Row(name, False, shown(scrub(str(error))), REMEDIES.get(name, "see the message"))
+
+
+def _python() -> Row:
+    found = versions()
+    text = ", ".join(f"{name} {version}" for name, version in found.items())
+    missing = [name for name in ("numpy", "numba", "av", "msgspec") if name not in found]
+    return Row("python", not missing and sys.version_info >= (3, 11), text, "Python 3.11 and pip install stillwatch")
+
+
+def _cpu() -> Row:
+    features = cpu_features()
+    n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Row("cpu", n >= 2, f"{n} cores, {' '.join(features)}", "two cores: one learns while the other watches")
+
+
+def _kernel_cache() -> Row:
+    from stillwatch.kernels import _jit
+
+    folder = _jit.CACHE_DIR
+    if not folder:
+        return Row(
+            "kernels", False, "no folder to keep compiled kernels", "set STILLWATCH_CACHE_DIR to a writable folder"
+        )
+    count = len(list(pathlib.Path(folder).rglob("*.nbi")))
+    return Row("kernels", count > 0, f"{count} compiled in {folder}", "stillwatch warm-up (a minute or two, once)")
+
+
+def _clock() -> Row:
+    now = datetime.datetime.fromtimestamp(RealClock().wall_ns() / 1e9, datetime.UTC)
+    zone = datetime.datetime.now().astimezone().tzname()
+    return Row(
+        "clock",
+        now.date() >= CLOCK_LEAST,
+        f"{now:%Y-%m-%d %H:%M:%S} UTC (all records are in UTC; this machine shows {zone})",
+        "set the clock, or start a time service: timedatectl set-ntp true",
+    )
+
+
+def _heat() -> Row:
+    from stillwatch.outlet import temperature_c
+
+    hottest = temperature_c()
+    if hottest is None:
+        return Row("heat", True, "the board tells no temperature")
+    return Row("heat", hottest < HOT_C, f"{hottest:.0f} degrees C", "cool it: a hot board slows itself down")
+
+
+def _disk(out: pathlib.Path) -> Row:
+    place = out
+    while not place.exists():
+        place = place.parent if place.parent != place else pathlib.Path("/")
+    disk = shutil.disk_usage(place)
+    found = f"{out}: {disk.free / 1e9:.1f} GB free of {disk.total / 1e9:.1f}"
+    try:
+        with tempfile.NamedTemporaryFile(dir=place, prefix=".doctor-"):
+            pass
+    except OSError as error:
+        remedy = "give the agent's user that folder, or another --out"
+        return Row("disk", False, f"{found}; {place} cannot be written: {error.strerror}", remedy)
+    least = Config().storage.min_free_bytes
+    return Row("disk", disk.free > least, found, f"free some: below {least / 1e6:.0f} MB nothing is written")
+
+
+def _memory(config: Config) -> Row:
+    planned = sum(n_bytes for _, n_bytes in planned_memory(config))
+    needed, limit = planned + LIBRARIES_BYTES, config.limits.memory_bytes
+    free = _available_bytes()
+    found = f"{needed / 1e6:.0f} MB needed, limit {limit / 1e6:.0f} MB"
+    if free is not None:
+        found += f", {free / 1e6:.0f} MB available"
+    remedy = "smaller patches.memory or working size, or a higher limits.memory_bytes"
+    return Row("memory", needed <= limit and (free is None or needed < free), found, remedy)
+
+
+def _available_bytes() -> int | None:
+    try:
+        for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _keys(config: Config) -> Row:
+    publish = config.publish
+    if not publish.key_file:
+        return Row("keys", True, "none: this machine alone may listen")
+    keys = load_server_keys(publish.key_file, publish.allow_file)
+    readers, commanders = (len(keys.allowed.get(role, ())) for role in ("data", "control"))
+    mode = stat.S_IMODE(os.stat(publish.key_file).st_mode)
+    found = f"{publish.key_file} (mode {mode:04o}): {readers} may read, {commanders} may command"
+    return Row("keys", readers > 0, found, f"add public keys to {publish.allow_file or 'publish.allow_file'}")
+
+
+def _ports(config: Config) -> Row:
+    endpoint = config.publish.endpoint
+    if not endpoint.startswith("tcp://") or endpoint.endswith(":0"):
+        return Row("ports", True, endpoint or "nothing is published")
+    host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
+    taken = []
+    for number in range(int(port), int(port) + 3):
+        with socket.socket(socket.AF_INET6 if "[" in host else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host.strip("[]").replace("*", ""), number))
+            except OSError as error:
+                taken.append(f"{number} ({error.strerror})")
+    found = f"{endpoint} and two above" + (f": not to be had {', '.join(taken)}" if taken else ": free")
+    return Row("ports", not taken, found, "stop the other program (perhaps this agent), or another publish.endpoint")
+
+
+def _source(config: Config) -> Row:
+    """Open the source as the agent would, look at some frames, and close it."""
+    clock = RealClock()
+    source = open_source(config.source.uri, config.source, clock)
+    began_ns = clock.monotonic_ns()
+    stamps: list[int | None] = []
+    source.open()
+    try:
+        limit_ns = began_ns + int((config.source.open_timeout_s + 10.0) * 1e9)
+        while len(stamps) < PROBE_FRAMES and clock.monotonic_ns() < limit_ns:
+            frame = source.read()
+            if frame is None:
+                break
+            if hasattr(frame, "source_ns"):
+                stamps.append(frame.source_ns)
+    finally:
+        source.close()
+    info = source.info
+    known = [stamp for stamp in stamps if stamp is not None]
+    span_s = (known[-1] - known[0]) / 1e9 if len(known) > 1 else 0.0
+    rate = f"{(len(known) - 1) / span_s:.1f} frames/s" if span_s > 0 else "no rate"
+    stamped = "time stamps" if len(known) == len(stamps) else f"{len(stamps) - len(known)} frames without time stamps"
+    found = f"{info.uri}: {info.codec or info.kind} {info.width}x{info.height}, {rate}, {stamped}"
+    return Row("source", bool(stamps), found, "look at the camera with another program, check its address and codec")
+
+
+def _systemd() -> Row:
+    if platform.system() != "Linux" or shutil.which("systemctl") is None:
+        return Row("service", True, "no systemd here")
+    units = sorted(path.name for path in pathlib.Path("/etc/systemd/system").glob("stillwatch-*.service"))
+    return Row("service", True, ", ".join(units) or "none installed (stillwatch service install NAME CONFIG)")
