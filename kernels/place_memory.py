@@ -9,10 +9,11 @@ import numpy as np
 from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
-from stillwatch.kernels._types import f4, i8, matrix, read_matrix, vector
+from stillwatch.kernels._types import f4, i8, matrix, read_matrix, read_vector, vector
 
 _SAMPLES = types.Array(f4, 3, "C", readonly=True)
 _FAR = np.float32(1e30)
+_JUST_BELOW = np.float32(1.0 - 1e-6)  # so that the root of what is enough is below, whatever is rounded
 
 
 @reduction_kernel(f4(read_matrix(f4), i8, _SAMPLES, i8))
@@ -46,9 +47,13 @@ def _keep_smallest(best, rank, value):
         best[k] = value
 
 
-@kernel(types.void(read_matrix(f4), _SAMPLES, i8, i8, vector(f4), vector(f4)))
-def nearest_samples(rows, samples, n, rank, best, out):
-    """Write the distance of each row to the (rank + 1)-th nearest of its place's samples.
+@kernel(types.void(read_matrix(f4), _SAMPLES, i8, i8, read_vector(f4), vector(f4), vector(f4)))
+def nearest_samples(rows, samples, n, rank, near, best, out):
+    """Write the distance of each row to the (rank + 1)-th nearest of its place's samples, as far as it matters.
+
+    Where it is at most `near`, that is all that is found out: most places of most frames are as they always are, and
+    a few samples say so. A place whose `out` is no more than `near` already is left alone, so that a second search
+    goes on where a first one did not find enough; what is written is the smaller of the two.
 
     Parameters
     ----------
@@ -57,15 +62,23 @@ def nearest_samples(rows, samples, n, rank, best, out):
     n : int64
         Samples that are held, more than `rank`.
     rank : int64
+    near : (n_places,) float32, read only
+        Distance below which none is told from another; -1: every distance is wanted.
     best : (rank + 1,) float32 or longer, workspace
-    out : (n_places,) float32, written
+    out : (n_places,) float32, read and written
+        Before: the distance found so far, or infinity. After: exact where above `near`, else at most `near`.
     """
     for p in range(out.shape[0]):
+        if out[p] <= near[p]:
+            continue
         for k in range(rank + 1):
             best[k] = _FAR
-        for r in range(n):
+        enough = near[p] * abs(near[p]) * _JUST_BELOW
+        r = 0
+        while r < n and best[rank] > enough:
             _keep_smallest(best, rank, _squared_distance(rows, p, samples, r))
-        out[p] = math.sqrt(best[rank])
+            r += 1
+        out[p] = min(out[p], np.float32(math.sqrt(best[rank])))
 
 
 @kernel(types.void(_SAMPLES, i8, i8, i8, i8, i8, matrix(f4), vector(f4), vector(f4), vector(f4)))

@@ -39,6 +39,8 @@ from stillwatch.novelty.rules import (
     SWEEP_FRAMES,
 )
 
+_RECENT_RANK = int(RECENT_SHARE * RECENT)
+
 
 @dataclass(slots=True)
 class _Counts:
@@ -88,7 +90,7 @@ class PlaceMemory(Restorable):
         self._past = np.zeros((capacity, SAMPLES, n_dims), np.float32)
         self._recent = np.zeros((capacity, RECENT, n_dims), np.float32)
         self._unit = np.ones(capacity, np.float32)
-        self._distance, self._fresh = np.zeros(capacity, np.float32), np.zeros(capacity, np.float32)
+        self._distance = np.zeros(capacity, np.float32)
         self._typical = np.zeros(capacity, np.float32)
         most = max(SAMPLES, RECENT)
         self._best, self._own = np.zeros(most, np.float32), np.zeros(most, np.float32)
@@ -117,18 +119,19 @@ class PlaceMemory(Restorable):
         if not self.ready:
             out[:] = 0.0
             return
-        distance = self._distance[:n]
+        unit, distance = self._unit[:n], self._distance[:n]
+        distance[:] = np.inf
         rank = min(int(LIKE_SHARE * now.held), now.held - 1)
-        kernels.nearest_samples(rows, self._past[:n], now.held, rank, self._best, distance)
+        kernels.nearest_samples(rows, self._past[:n], now.held, rank, unit, self._best, distance)
         if now.recent == RECENT:
-            fresh = self._fresh[:n]
-            rank = int(RECENT_SHARE * RECENT)
-            kernels.nearest_samples(rows, self._recent[:n], RECENT, rank, self._best, fresh)
-            np.minimum(distance, fresh, out=distance)
-        np.divide(distance, self._unit[:n], out=out)
+            kernels.nearest_samples(rows, self._recent[:n], RECENT, _RECENT_RANK, unit, self._best, distance)
+        np.divide(distance, unit, out=out)
         np.log(np.maximum(out, 1e-3, out=out), out=out)
-        if valid.any():
-            out -= max(float(np.median(out[valid])), 0.0)
+        known = out[valid]
+        if len(known):
+            # Less than usual is usual, by however much: of two in the middle the lower one is taken.
+            middle = (len(known) - 1) // 2
+            out -= max(float(np.partition(known, middle)[middle]), 0.0)
         np.clip(out, 0.0, MOST_UNLIKE, out=out)
         out[~valid] = 0.0
 
@@ -211,7 +214,6 @@ class PlaceMemory(Restorable):
 
     def memory_bytes(self) -> dict[str, int]:
         arrays = (
-            self._past, self._recent, self._unit, self._distance, self._fresh, self._typical, self._best, self._own,
-            self._pair,
+            self._past, self._recent, self._unit, self._distance, self._typical, self._best, self._own, self._pair,
         )  # fmt: skip
         return {"place memory": sum(array.nbytes for array in arrays)}

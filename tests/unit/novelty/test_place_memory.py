@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from stillwatch.base import SnapshotError
+from stillwatch.kernels import place_memory as kernels
 from stillwatch.novelty.place_memory import PlaceMemory
-from stillwatch.novelty.rules import MOST_UNLIKE, SAMPLES
+from stillwatch.novelty.rules import LIKE_SHARE, MOST_UNLIKE, RECENT_SHARE, SAMPLES
 
 PLACES, DIMS, NS = 60, 16, 1_000_000_000
 ALL = np.ones(PLACES, bool)
@@ -118,6 +119,32 @@ def test_masked_places_say_nothing_and_no_patch_says_more_than_the_most():
     told = unlikeness(seen, rows, valid)
     assert told[1] == 0.0
     assert told[2] == MOST_UNLIKE
+
+
+@pytest.mark.parametrize("lifted", [0.0, 0.4, 2.0])
+def test_a_search_that_stops_early_says_what_a_full_one_does(lifted):
+    looks, look = scene(10, spread=0.2)
+    seen = memory()
+    frames = [look() for _ in range(200)]
+    for rows in frames[::9]:
+        rows[20:40] = looks[:20]
+    watch(seen, frames)
+    rows = look() + np.float32(lifted)  # what most places share is taken off
+    rows[10:30] = looks[20:40]
+    np.testing.assert_array_equal(unlikeness(seen, rows), slow_unlikeness(seen, rows))
+
+
+def slow_unlikeness(of: PlaceMemory, rows) -> np.ndarray:
+    """Return what `unlikeness` must say, by all samples of all places."""
+    state, exact = of.state(), np.full(PLACES, -1.0, np.float32)
+    distance, best = np.full(PLACES, np.inf, np.float32), np.zeros(SAMPLES, np.float32)
+    for name, share in (("past", LIKE_SHARE), ("recent", RECENT_SHARE)):
+        samples = np.ascontiguousarray(state[name])
+        n = samples.shape[1]
+        kernels.nearest_samples(rows, samples, n, int(share * n), exact, best, distance)
+    told = np.log(np.maximum(distance / state["unit"], np.float32(1e-3)))
+    told -= max(np.sort(told)[(PLACES - 1) // 2], np.float32(0.0))
+    return np.clip(told, 0.0, MOST_UNLIKE)
 
 
 def test_nothing_is_said_before_there_are_samples():
