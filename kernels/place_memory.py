@@ -26,14 +26,17 @@ def _squared_distance(rows, p, samples, r):
     return total
 
 
-@reduction_kernel(f4(_SAMPLES, i8, i8, i8))
-def _sample_distance(samples, p, r, s):
-    """Return the squared Euclidean distance of samples r and s of place p."""
-    total = np.float32(0.0)
+@kernel(types.void(_SAMPLES, i8, i8, i8, matrix(f4), vector(f4)))
+def _distances_of_sample(samples, p, n, r, turned, out):
+    """Write the squared distances of sample r of place p to all of them, given the place's samples by column."""
+    for s in range(n):
+        out[s] = 0.0
     for d in range(samples.shape[2]):
-        step = samples[p, r, d] - samples[p, s, d]
-        total += step * step
-    return total
+        value = samples[p, r, d]
+        for s in range(n):
+            step = value - turned[d, s]
+            out[s] += step * step
+    out[r] = _FAR
 
 
 @kernel(types.void(vector(f4), i8, f4))
@@ -81,8 +84,8 @@ def nearest_samples(rows, samples, n, rank, near, best, out):
         out[p] = min(out[p], np.float32(math.sqrt(best[rank])))
 
 
-@kernel(types.void(_SAMPLES, i8, i8, i8, i8, i8, matrix(f4), vector(f4), vector(f4), vector(f4)))
-def typical_distances(samples, n, rank, place, first, last, pair, best, own, out):
+@kernel(types.void(_SAMPLES, i8, i8, i8, i8, i8, matrix(f4), vector(f4), vector(f4), vector(f4), vector(f4)))
+def typical_distances(samples, n, rank, place, first, last, turned, others, best, own, out):
     """Write what `nearest_samples` says of a place's own samples, each against the others: the place-th smallest.
 
     Parameters
@@ -95,22 +98,22 @@ def typical_distances(samples, n, rank, place, first, last, pair, best, own, out
         Below n; n // 2 is the median.
     first, last : int64
         Places to do: first to last - 1.
-    pair : (n, n) float32 or larger, workspace
+    turned : (n_dims, n) float32 or more columns, workspace
+    others : (n,) float32 or longer, workspace
     best : (rank + 1,) float32 or longer, workspace
     own : (n,) float32 or longer, workspace
     out : (n_places,) float32, written
     """
     for p in range(first, last):
         for r in range(n):
-            pair[r, r] = _FAR
-            for s in range(r):
-                pair[r, s] = _sample_distance(samples, p, r, s)
-                pair[s, r] = pair[r, s]
+            for d in range(samples.shape[2]):
+                turned[d, r] = samples[p, r, d]
         for r in range(n):
+            _distances_of_sample(samples, p, n, r, turned, others)
             for k in range(rank + 1):
                 best[k] = _FAR
             for s in range(n):
-                _keep_smallest(best, rank, pair[r, s])
+                _keep_smallest(best, rank, others[s])
             value = best[rank]
             k = r
             while k > 0 and own[k - 1] > value:

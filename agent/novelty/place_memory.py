@@ -94,7 +94,7 @@ class PlaceMemory(Restorable):
         self._typical = np.zeros(capacity, np.float32)
         most = max(SAMPLES, RECENT)
         self._best, self._own = np.zeros(most, np.float32), np.zeros(most, np.float32)
-        self._pair = np.zeros((SAMPLES, SAMPLES), np.float32)
+        self._turned, self._others = np.zeros((n_dims, SAMPLES), np.float32), np.zeros(SAMPLES, np.float32)
         self._horizon = max(round(horizon_s / SAMPLE_S), SAMPLES)
         self._seed = seed
         self._now = _Counts()
@@ -169,9 +169,8 @@ class PlaceMemory(Restorable):
         first, last = now.sweep, min(now.sweep + max(-(-n // SWEEP_FRAMES), LEAST_STRIPE), n)
         rank = min(int(LIKE_SHARE * now.held), now.held - 2)
         past, typical = self._past[:n], self._typical[:n]
-        kernels.typical_distances(
-            past, now.held, rank, now.held // 2, first, last, self._pair, self._best, self._own, typical
-        )
+        work = self._turned, self._others, self._best, self._own
+        kernels.typical_distances(past, now.held, rank, now.held // 2, first, last, *work, typical)
         now.sweep = last if last < n else -1
         if now.sweep < 0:
             least = LEAST_UNIT * float(np.median(typical[valid])) if valid.any() else 0.0
@@ -214,6 +213,7 @@ class PlaceMemory(Restorable):
 
     def memory_bytes(self) -> dict[str, int]:
         arrays = (
-            self._past, self._recent, self._unit, self._distance, self._typical, self._best, self._own, self._pair,
+            self._past, self._recent, self._unit, self._distance, self._typical, self._best, self._own, self._turned,
+            self._others,
         )  # fmt: skip
         return {"place memory": sum(array.nbytes for array in arrays)}

@@ -15,6 +15,10 @@ def world(seed, n_places=5, capacity=9, n_dims=4):
     return rng.normal(size=(n_places, n_dims)).astype(np.float32), samples
 
 
+def workspace(n=9, n_dims=4):
+    return (np.zeros((n_dims, n), np.float32), *(np.zeros(n, np.float32) for _ in range(3)))
+
+
 def nearest(rows, samples, n, rank, near=-1.0, before=np.inf):
     out = np.full(len(rows), before, np.float32)
     near = np.broadcast_to(np.float32(near), len(rows)).copy()
@@ -52,18 +56,7 @@ def test_a_second_search_leaves_what_is_near_enough_and_brings_the_others_nearer
 def test_typical_distance_is_each_samples_own_against_the_others(n, rank, place):
     _, samples = world(n + 10)
     out = np.zeros(len(samples), np.float32)
-    kernels.typical_distances(
-        samples,
-        n,
-        rank,
-        place,
-        0,
-        len(samples),
-        np.zeros((9, 9), np.float32),
-        np.zeros(4, np.float32),
-        np.zeros(9, np.float32),
-        out,
-    )
+    kernels.typical_distances(samples, n, rank, place, 0, len(samples), *workspace(), out)
     for p, found in enumerate(out):
         own = [
             sorted(np.linalg.norm(samples[p, r] - samples[p, s]) for s in range(n) if s != r)[rank] for r in range(n)
@@ -74,9 +67,7 @@ def test_typical_distance_is_each_samples_own_against_the_others(n, rank, place)
 def test_only_the_places_asked_for_are_measured():
     _, samples = world(5)
     out = np.full(len(samples), -1.0, np.float32)
-    kernels.typical_distances(
-        samples, 9, 2, 4, 1, 3, np.zeros((9, 9), np.float32), np.zeros(4, np.float32), np.zeros(9, np.float32), out
-    )
+    kernels.typical_distances(samples, 9, 2, 4, 1, 3, *workspace(), out)
     assert (out[1:3] > 0.0).all()
     assert (out[[0, 3, 4]] == -1.0).all()
 
@@ -89,7 +80,6 @@ def test_a_row_that_was_seen_before_is_at_no_distance():
 
 def test_place_memory_kernels_allocate_nothing():
     rows, samples = world(4)
-    best, own, pair = np.zeros(4, np.float32), np.zeros(9, np.float32), np.zeros((9, 9), np.float32)
-    out = np.zeros(len(rows), np.float32)
-    assert_no_allocation(kernels.nearest_samples, rows, samples, 9, 2, out, best, out.copy())
-    assert_no_allocation(kernels.typical_distances, samples, 9, 2, 4, 0, len(rows), pair, best, own, out)
+    near, out, best = np.zeros(len(rows), np.float32), np.ones(len(rows), np.float32), np.zeros(4, np.float32)
+    assert_no_allocation(kernels.nearest_samples, rows, samples, 9, 2, near, best, out)
+    assert_no_allocation(kernels.typical_distances, samples, 9, 2, 4, 0, len(rows), *workspace(), out)
