@@ -1,4 +1,4 @@
-"""Every case of the suite by group, and the stream of each: real clips, starts, transforms, made worlds.
+"""Every case of the suite by group, and the stream of each: real clips, starts, transforms, made worlds, voyages.
 
 Called by tools/evaluate/suite/runner.py and command.py. A case is a few words, so that it travels to another process;
 its stream is made where it is watched.
@@ -19,6 +19,10 @@ transform
     `CLIP NAME`: a clip from frame 0 at about 10 Hz under one transform; the truth is the clip's.
 made
     `world SEED`: a made world (worlds.py), from its first frame.
+moving
+    `voyage SEED`: a made world of a moving camera (voyages.py), from its first frame.
+quiet
+    `quiet SEED`: a still place under one nuisance after the other (quiet.py); every alert is false.
 """
 
 import pathlib
@@ -27,22 +31,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from stillwatch.tools.evaluate.suite.clips import CLIPS, Clip, Stream, clip, stamp_ns
+from stillwatch.tools.evaluate.suite.quiet import QuietHours
 from stillwatch.tools.evaluate.suite.transforms import TRANSFORMS, transformed, views_changed
+from stillwatch.tools.evaluate.suite.voyages import make_voyage
 from stillwatch.tools.evaluate.suite.worlds import make_world
 from stillwatch.tools.evaluate.truth import Truth, merged, truth_of
 
-GROUPS = ("real", "start", "transform", "made")
+GROUPS = ("real", "start", "transform", "made", "moving", "quiet")
 START_STEP_S = 2.0  # between two starts of a clip
 SETTLE_S = 8.0  # after an un-looped start an event may begin
 LEARN_S = 120.0  # after a looped start
 LOOP_S = 185.0
 LOOP_HZ = 5.0
 SEAM_S = 1.0
+QUIET_PLACES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row of the suite: its group, and what to show. start: first frame of the clip; transform: by name."""
+    """One row of the suite: its group, and what to show. start: first frame of the clip; transform: by name; hours: of
+    stream, of a quiet one.
+    """
 
     group: str
     clip: str
@@ -50,21 +59,35 @@ class Case:
     looped: bool = False
     transform: str = ""
     seed: int = 0
+    hours: float = 0.0
 
     @property
     def name(self) -> str:
         if self.group == "made":
             return f"world {self.seed}"
+        if self.group == "moving":
+            return f"voyage {self.seed}"
+        if self.group == "quiet":
+            return f"quiet {self.seed}"
         if self.group == "transform":
             return f"{self.clip} {self.transform}"
         return f"{self.clip}@{self.start}{' loop' if self.looped else ''}" if self.group == "start" else self.clip
 
 
-def cases_of(data: pathlib.Path, groups: tuple[str, ...], seeds: range, starts: int, loops: int, clips_each: int):
-    """Return every case of the groups, a list.
+def cases_of(
+    data: pathlib.Path,
+    groups: tuple[str, ...],
+    seeds: range,
+    starts: int,
+    loops: int,
+    clips_each: int,
+    quiet_hours: float = 0.0,
+) -> list[Case]:
+    """Return every case of the groups.
 
     starts, loops: how many of a clip's starts, every `START_STEP_S` of it, are taken, evenly; 0: all of them.
     clips_each: on how many of the clips each transform is shown.
+    quiet_hours: of stream, shared out among `QUIET_PLACES`.
     """
     cases: list[Case] = []
     if "real" in groups:
@@ -81,6 +104,12 @@ def cases_of(data: pathlib.Path, groups: tuple[str, ...], seeds: range, starts: 
             cases += [Case("transform", shown, transform=name) for shown in turned]
     if "made" in groups:
         cases += [Case("made", "", seed=seed) for seed in seeds]
+    if "moving" in groups:
+        cases += [Case("moving", "", seed=seed) for seed in seeds]
+    if "quiet" in groups and quiet_hours > 0.0:
+        first = seeds.start
+        places = range(first, first + QUIET_PLACES)
+        cases += [Case("quiet", "", seed=seed, hours=quiet_hours / QUIET_PLACES) for seed in places]
     return cases
 
 
@@ -116,6 +145,10 @@ def stream_of(case: Case, data: pathlib.Path) -> Stream:
     """Return what the case shows, with its truth."""
     if case.group == "made":
         return make_world(case.seed, data).stream()
+    if case.group == "moving":
+        return make_voyage(case.seed, data).stream()
+    if case.group == "quiet":
+        return QuietHours(case.seed, case.hours, data).stream()
     source = clip(data, case.clip)
     if case.group == "transform":
         return _transform(case, source)

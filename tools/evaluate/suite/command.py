@@ -24,6 +24,7 @@ from stillwatch.tools.shared import add_data_argument, existing, find_data, prin
 
 PLANS = {"full": (0, 0, 4), "usual": (5, 3, 1), "quick": (2, 1, 1)}  # starts, loops, clips a transform; 0: all
 WORLDS = {"full": 60, "usual": 60, "quick": 12}
+QUIET_HOURS = {"full": 24.0, "usual": 3.0, "quick": 0.5}
 QUICK_TRANSFORMS = 3  # every third one
 
 
@@ -35,6 +36,9 @@ def add_arguments(parser) -> None:
     )
     parser.add_argument("--worlds", metavar="N", type=int, default=None, help="made worlds (default: 60; quick: 12)")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the first made world (default: 0)")
+    parser.add_argument(
+        "--hours", metavar="H", type=float, default=None, help="of quiet (default: 3; quick: 0.5; full: 24)"
+    )
     parser.add_argument("--groups", metavar="NAMES", default=",".join(GROUPS), help=f"of {', '.join(GROUPS)}")
     plan = parser.add_mutually_exclusive_group()
     plan.add_argument("--quick", action="store_const", const="quick", dest="plan", help="a part, for a first look")
@@ -60,13 +64,14 @@ def main(args) -> int:
         if name not in GROUPS:
             raise UsageError(f"--groups: no group {name!r}; there are {', '.join(GROUPS)}")
     worlds = WORLDS[args.plan] if args.worlds is None else args.worlds
-    if worlds < 0 or args.seed < 0 or args.jobs < 1:
-        raise UsageError("--worlds and --seed must not be below 0, nor --jobs below 1")
+    hours = QUIET_HOURS[args.plan] if args.hours is None else args.hours
+    if worlds < 0 or args.seed < 0 or args.jobs < 1 or not 0.0 <= hours <= 1000.0:
+        raise UsageError("--worlds, --seed and --hours must not be below 0, nor --jobs below 1, nor --hours above 1000")
     baselines = chosen_baselines(args.baselines, ())
     config = load_config(pathlib.Path(args.config) if args.config else None, args.overrides, opens_source=False)
     config = structs.replace(config, publish=structs.replace(config.publish, endpoint=""))
     seeds = range(args.seed, args.seed + worlds)
-    cases = cases_of(data, groups, seeds, *PLANS[args.plan])
+    cases = cases_of(data, groups, seeds, *PLANS[args.plan], quiet_hours=hours)
     if args.plan == "quick":
         shown = [case for case in cases if case.group == "transform"][::QUICK_TRANSFORMS]
         cases = [case for case in cases if case.group != "transform" or case in shown]
@@ -76,7 +81,15 @@ def main(args) -> int:
         rows.append(row)
         if not args.json:
             print_row(row)
-    result = {"rows": rows, **summary(rows), "groups": by_group(rows), "seconds": round(time.perf_counter() - begun, 1)}
+    groups_found = by_group(rows)
+    result = {
+        "rows": rows,
+        **summary(rows),
+        "groups": groups_found,
+        "above_best_baseline_on_every_group": above_on_every_group(groups_found),
+        "quiet_alerts_in_24_h": alerts_in_a_day(groups_found),
+        "seconds": round(time.perf_counter() - begun, 1),
+    }
     if args.json:
         print_json(result)
     else:
@@ -112,11 +125,29 @@ def summary(rows: list[dict]) -> dict:
     }
 
 
+def above_on_every_group(groups: dict[str, dict]) -> bool | None:
+    """Return whether our mean AUC is above every baseline's on every group; None where no group has both."""
+    known = [
+        (part["mean_auc"], [auc for auc in part["baselines_mean_auc"].values() if auc is not None])
+        for part in groups.values()
+        if part["mean_auc"] is not None
+    ]
+    compared = [own > max(others) for own, others in known if others]
+    return all(compared) if compared else None
+
+
+def alerts_in_a_day(groups: dict[str, dict]) -> float | None:
+    """Return the alerts that 24 hours like the quiet ones would bring; None without those."""
+    quiet = groups.get("quiet")
+    return rounded(quiet["false_alerts"] / quiet["hours"] * 24.0) if quiet and quiet["hours"] else None
+
+
 def by_group(rows: list[dict]) -> dict[str, dict]:
     """Return the summary of each group; looped starts and quiet worlds also by themselves."""
     parts = {group: [row for row in rows if row["group"] == group] for group in GROUPS}
     parts["start, looped"] = [row for row in parts["start"] if row["clip"].endswith(" loop")]
     parts["start, not looped"] = [row for row in parts["start"] if not row["clip"].endswith(" loop")]
+    parts["moving, quiet"] = [row for row in parts["moving"] if not row["events_total"]]
     parts["made, quiet"] = [row for row in parts["made"] if not row["events_total"]]
     return {name: summary(part) for name, part in parts.items() if part}
 
@@ -141,4 +172,8 @@ def print_summary(result: dict) -> None:
             f"{name:18s} found {part['found']} of {part['total']}, false {part['false_alerts']} in {part['hours']} h = "
             f"{part['false_alerts_per_hour']} an hour, mean AUC {part['mean_auc']}{others}"
         )
+    above = {True: "yes", False: "no", None: "-"}[result["above_best_baseline_on_every_group"]]
+    quiet = result["quiet_alerts_in_24_h"]
+    print(f"above the best plain baseline on every group: {above}")
+    print(f"alerts in 24 quiet hours with nuisances: {'-' if quiet is None else quiet}")
     print(f"{result['seconds']} s")

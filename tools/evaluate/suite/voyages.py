@@ -43,7 +43,7 @@ class Pose:
 
     def to_view(self) -> np.ndarray:
         """Return the matrix, (2, 3), from the ground to the view."""
-        matrix = cv2.getRotationMatrix2D((self.x, self.y), self.angle, 1.0 / self.scale)
+        matrix = np.asarray(cv2.getRotationMatrix2D((self.x, self.y), self.angle, 1.0 / self.scale), np.float64)
         matrix[:, 2] += (WIDTH / 2 - self.x, HEIGHT / 2 - self.y)
         return matrix
 
@@ -94,7 +94,8 @@ class Voyage:
 
     def _usual(self, rng, data: pathlib.Path, kinds: list[str]) -> list[Thing]:
         """Plan what lies there all along: a thing every few frames of the way; two pictures a kind."""
-        things, met = [], 0
+        things: list[Thing] = []
+        met = 0
         while met < self.n_frames:
             kind = cut_outs(data, str(rng.choice(kinds)))
             sprite = sized(kind[int(rng.integers(2))], int(rng.integers(24, 44)), bool(rng.random() < 0.5))
@@ -108,7 +109,8 @@ class Voyage:
 
     def _new(self, rng, data: pathlib.Path, kinds: list[str]) -> list[Thing]:
         """Plan the events: one after the other, most of them lying on the ground, some crossing the view."""
-        things, learnt = [], round(LEARN_S * self.rate_hz)
+        things: list[Thing] = []
+        learnt = round(LEARN_S * self.rate_hz)
         at = learnt + int(rng.integers(20, 50))
         while at < self.n_frames - 30:
             kind = cut_outs(data, kinds.pop())

@@ -12,7 +12,7 @@ from stillwatch.tools.cli import build_parser
 from stillwatch.tools.evaluate.suite import cases
 from stillwatch.tools.evaluate.suite.cases import Case, after_start, looped_truth, starts_of, thinned, truth_from
 from stillwatch.tools.evaluate.suite.clips import Clip, Stream, stamp_ns
-from stillwatch.tools.evaluate.suite.command import by_group, main, summary
+from stillwatch.tools.evaluate.suite.command import above_on_every_group, alerts_in_a_day, by_group, main, summary
 from stillwatch.tools.evaluate.suite.runner import frames
 from stillwatch.tools.evaluate.truth import Truth
 
@@ -73,6 +73,26 @@ def test_every_start_transform_and_seed_is_a_case():
     assert {case.transform for case in made if case.group == "transform"} == set(cases.TRANSFORMS)
 
 
+def test_quiet_hours_are_shared_out_among_places():
+    quiet = cases.cases_of(data_dir("surveillance").parent, ("moving", "quiet"), range(3), 0, 0, 1, quiet_hours=6.0)
+    assert [case.name for case in quiet] == [f"{kind} {seed}" for kind in ("voyage", "quiet") for seed in range(3)]
+    assert sum(case.hours for case in quiet) == 6.0
+
+
+def test_a_group_where_any_baseline_ranks_as_well_is_not_above_it():
+    above = {"mean_auc": 0.8, "baselines_mean_auc": {"knn": 0.7, "mog2": None}}
+    level = {"mean_auc": 0.7, "baselines_mean_auc": {"knn": 0.7}}
+    alone = {"mean_auc": 0.7, "baselines_mean_auc": {}}
+    assert above_on_every_group({"real": above, "made": alone}) is True
+    assert above_on_every_group({"real": above, "made": level}) is False
+    assert above_on_every_group({"made": alone}) is None
+
+
+def test_quiet_alerts_are_told_for_a_day():
+    assert alerts_in_a_day({"quiet": {"false_alerts": 2, "hours": 6.0}}) == 8.0
+    assert alerts_in_a_day({}) is None
+
+
 def row(group, clip, found, total, false, hours, auc):
     return {
         "group": group,
@@ -113,7 +133,12 @@ def test_one_world_printed_as_json_has_the_bound_names(capsys):
 
 @pytest.mark.parametrize(
     ("words", "text"),
-    [(["--groups", "real,toys"], "no group 'toys'"), (["--seed", "-1"], "below 0"), (["--jobs", "0"], "below 1")],
+    [
+        (["--groups", "real,toys"], "no group 'toys'"),
+        (["--seed", "-1"], "below 0"),
+        (["--jobs", "0"], "below 1"),
+        (["--hours", "-1"], "below 0"),
+    ],
 )
 def test_a_wrong_option_is_one_clear_line(words, text):
     data_dir("surveillance")
