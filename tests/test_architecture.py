@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "features": {"base", "settings", "kernels"},
     "learn": {"base", "kernels"},
     "epochs": {"base", "settings", "learn"},
-    "novelty": {"base", "settings", "features", "learn", "epochs", "kernels"},
+    "novelty": {"base", "settings", "gate", "features", "learn", "epochs", "kernels"},
     "events": {"base", "settings", "gate", "novelty", "epochs", WIRE},
     "pipeline": {"base", "settings", "gate", "features", "learn", "epochs", "novelty", "events", WIRE},
     "runs": {"base", WIRE, DISK},

@@ -2,7 +2,7 @@
 
 Owns: the novelty rules (registry.py), what is usual here, the calibration to one frame in N.
 In: grey pictures, rows, active models. Out: `CameraRule`, `Score`, `Kind`.
-Imports: base, settings, features, learn, epochs, kernels.
+Imports: base, settings, gate, features, learn, epochs, kernels.
 """
 
 from stillwatch.novelty.motion import CameraMotion

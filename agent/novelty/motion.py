@@ -1,7 +1,7 @@
-"""Finds out by itself whether the camera stands still or moves: once, from the first accepted frames.
+"""Finds out by itself whether the camera stands still or moves, and again when that changes.
 
-Called by agent/pipeline/pipeline.py with every accepted frame. It must not change its mind: what is learnt
-afterwards depends on the answer.
+Called by agent/pipeline/pipeline.py with every accepted frame. It must not waver: a stop, a gust, somebody close to the
+lens is no other kind of camera.
 """
 
 from dataclasses import dataclass
@@ -23,41 +23,51 @@ from stillwatch.base import (
     saved,
     saved_array,
 )
+from stillwatch.gate import compare_blocks
 from stillwatch.novelty.rules import (
-    BLOCK,
     DECISION_FRAMES,
+    DISSENT_WINDOWS,
     FIRST_LAG,
     HEIGHT,
-    KEPT_SHARE,
-    LEAST_TEXTURE,
     MOVED_SHARE,
+    NS,
     WIDTH,
+    WINDOW_S,
 )
 
 
 @dataclass
 class _Seen:
-    """What the early frames showed. n_moved, n_textured: blocks, over all frames compared with the first."""
+    """What the frames of a window showed, and what is believed.
+
+    n_frames: of the window so far. n_moved, n_textured: blocks, over all its frames compared with its first. first_ns:
+    stream time of that. dissent: windows in a row that said otherwise than what is believed.
+    """
 
     decided: bool = saved(False)
     moving: bool = saved(False)
-    n_frames: int = saved(0, low=0, high=DECISION_FRAMES)
+    n_frames: int = saved(0, low=0)
     n_moved: int = saved(0, low=0)
     n_textured: int = saved(0, low=0)
+    dissent: int = saved(0, low=0, high=DISSENT_WINDOWS)
+    first_ns: int = saved(0, low=0)
     first: np.ndarray = saved_array((HEIGHT, WIDTH), np.float32, low=0.0, high=255.0)
 
 
 class CameraMotion(Restorable):
-    """Compares each early frame with the first, block by block, by correlation (no gain or offset can mislead it).
+    """Compares the frames of a window with its first, block by block (agent/gate/blocks.py).
 
-    A block has moved when its correlation with the same place in the first frame is below KEPT_SHARE. People and
-    cars move some blocks, a moving camera nearly all that have texture: the camera moves where at least half of
-    the textured blocks did, over the frames from FIRST_LAG on. Without texture it counts as fixed.
+    People and cars move some blocks, a moving camera nearly all that have texture; snow and rain take from every block
+    where it is, but it is not found elsewhere. The camera moves where at least MOVED_SHARE of the textured blocks did,
+    over the frames of the window from FIRST_LAG on. Without texture it counts as fixed. The first window has
+    DECISION_FRAMES, so that nothing waits for the answer; later ones last WINDOW_S as well, and only after
+    DISSENT_WINDOWS in a row that say otherwise is the camera of another kind.
     """
 
     def __init__(self, camera: str):
-        """`camera`: "fixed" or "moving" (decided at once), or "auto"."""
-        self._seen = _Seen(decided=camera != "auto", moving=camera == "moving")
+        """`camera`: "fixed" or "moving" (decided for ever), or "auto"."""
+        self._is_set = camera != "auto"
+        self._seen = _Seen(decided=self._is_set, moving=camera == "moving")
 
     @property
     def rule(self) -> CameraRule:
@@ -66,28 +76,36 @@ class CameraMotion(Restorable):
             return UNDECIDED
         return MOVING if self._seen.moving else FIXED
 
-    def observe(self, grey: np.ndarray) -> CameraRule:
-        """Take the next accepted frame, (height, width) uint8, and return the rule it is to be judged by.
-
-        Nothing is looked at any more once the kind of camera is decided.
-        """
-        if not self._seen.decided:
-            self._compare(grey)
+    def observe(self, grey: np.ndarray, t_ns: int) -> CameraRule:
+        """Take the next frame, (height, width) uint8 at stream time `t_ns`; return the rule it is to be judged by."""
+        if not self._is_set:
+            self._compare(grey, t_ns)
         return self.rule
 
-    def _compare(self, grey: np.ndarray) -> None:
+    def _compare(self, grey: np.ndarray, t_ns: int) -> None:
         seen = self._seen
-        small = cv2.resize(grey, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA).astype(np.float32)
-        if seen.n_frames == 0:
-            seen.first[:] = small
-        elif seen.n_frames >= FIRST_LAG:
-            moved, textured = blocks_moved(seen.first, small)
-            seen.n_moved += moved
-            seen.n_textured += textured
+        # Once the kind is known there is time: every few frames are enough.
+        is_first, is_due = seen.n_frames == 0, not seen.decided or seen.n_frames % FIRST_LAG == 0
+        if is_first or (seen.n_frames >= FIRST_LAG and is_due):
+            small = cv2.resize(grey, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA).astype(np.float32)
+            if is_first:
+                seen.first[:], seen.first_ns = small, max(t_ns, 0)
+            else:
+                blocks = compare_blocks(seen.first, small)
+                seen.n_moved += blocks.moved
+                seen.n_textured += blocks.textured
         seen.n_frames += 1
-        if seen.n_frames == DECISION_FRAMES:
-            seen.moving = seen.n_textured > 0 and seen.n_moved >= MOVED_SHARE * seen.n_textured
-            seen.decided = True
+        lasted = t_ns - seen.first_ns >= WINDOW_S * NS or not seen.decided
+        if seen.n_frames >= DECISION_FRAMES and lasted:
+            self._decide(seen.n_textured > 0 and seen.n_moved >= MOVED_SHARE * seen.n_textured)
+
+    def _decide(self, moves: bool) -> None:
+        """Believe what a window says, at once where it is the first, and begin the next one."""
+        seen = self._seen
+        seen.dissent = seen.dissent + 1 if seen.decided and moves != seen.moving else 0
+        if not seen.decided or seen.dissent == DISSENT_WINDOWS:
+            seen.decided, seen.moving, seen.dissent = True, moves, 0
+        seen.n_frames = seen.n_moved = seen.n_textured = 0
 
     def state(self) -> State:
         """Return what was seen, as copies."""
@@ -100,18 +118,3 @@ class CameraMotion(Restorable):
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of the first picture and the counts."""
         return {"camera motion": record_bytes(self._seen)}
-
-
-def blocks_moved(first: np.ndarray, now: np.ndarray) -> tuple[int, int]:
-    """Return how many blocks of two (HEIGHT, WIDTH) float32 pictures moved, and how many have texture at all."""
-    rows, columns = HEIGHT // BLOCK, WIDTH // BLOCK
-    blocks = [
-        picture.reshape(rows, BLOCK, columns, BLOCK).transpose(0, 2, 1, 3).reshape(rows * columns, BLOCK * BLOCK)
-        for picture in (first, now)
-    ]
-    a, b = (block - block.mean(axis=1, keepdims=True) for block in blocks)
-    spread_a, spread_b = a.std(axis=1), b.std(axis=1)
-    textured = spread_a > LEAST_TEXTURE  # of the first frame: what covers a place later is texture that moved
-    product = np.maximum(spread_a * spread_b, LEAST_TEXTURE * LEAST_TEXTURE)
-    correlation = (a * b).mean(axis=1) / product
-    return int((textured & (correlation < KEPT_SHARE)).sum()), int(textured.sum())

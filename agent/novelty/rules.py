@@ -12,17 +12,15 @@ NEIGHBOURS = 3  # patches across: things cover neighbouring patches, noise does 
 MAX_REGIONS = 8  # regions of a frame: more are no places to point at
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
-# Deviations of patches: the smallest deviation of a frame's statistic, and what it is taken for at first. Under a fixed
-# camera every new model moves the means of places a little for all later frames; components are measured anew instead.
-LEAST_SPREAD_COMPONENTS = 0.8
+LEAST_SPREAD = 0.8  # deviations of patches: the smallest of a moving frame's statistic, and what it is taken for first
 
-# -- baselines -----------------------------------------------------------------------------------------------
+# -- a moving camera: what was seen of patches (patch_memory.py) ---------------------------------------------
 
-LEAST_SHARE = 0.05  # of the typical variance: the least that a component may have
-KEPT_ROWS = 2048  # rows of the whole past, 30 a component where there are many
-KEPT_ROWS_PER_FRAME = 64  # rows: a frame's patches resemble each other, more of them say little
-SHRINK_ROWS = 20  # rows: a component with this many kept ones is judged half by them, half by all
-LEAST_DEVIATION = 1e-3  # nats: of rows that all surprise alike
+KEPT_ROWS = 2048  # patches kept of all that was watched: three times as many rank frames no better
+KEPT_ROWS_PER_FRAME = 64  # patches: a frame's resemble each other, more of them say little
+STRIDE = 2  # patches: each is judged for its neighbours as well, whose windows overlap with its own
+USUAL_FRAMES = 500  # frames that the usual distance of patches is an average over
+LEAST_DEVIATION = 1e-3  # of distances, in units of descriptors: of patches that are all alike
 
 # -- the spread of frames ------------------------------------------------------------------------------------
 
@@ -50,12 +48,10 @@ MAX_RARITY = 1e9  # one frame in N: beyond it an extrapolation says nothing
 
 DECISION_FRAMES = 12  # frames: as many as the encoder's warm-up takes, so that nothing waits for the answer
 WIDTH, HEIGHT = 80, 60  # pixels: coarse enough that the shake of a mast is a fraction of one
-BLOCK = 10  # pixels
-LEAST_TEXTURE = 1.5  # grey levels of deviation: below it a block shows no motion
 FIRST_LAG = 4  # frames: a slow vehicle needs some to leave its place
-KEPT_SHARE = 0.5  # of its structure: a block that keeps less has moved
-MOVED_SHARE = 0.5  # of the textured blocks: people and cars move fewer, a moving camera nearly all
-
+MOVED_SHARE = 0.5  # of the textured blocks: people, cars, snow leave fewer, a moving camera seven of ten and more
+WINDOW_S = 2.0  # seconds that a window lasts at least, once the kind of camera is known
+DISSENT_WINDOWS = 3  # windows in a row that must say otherwise: a stop of three seconds is no fixed camera
 
 # -- a fixed camera: what is usual at a place (place_memory.py) ----------------------------------------------
 

@@ -128,7 +128,7 @@ class Pipeline(Restorable):
         if not verdict.accepted:
             return Described(frame, verdict)
         features = self.features.extract(frame)
-        rows = self.rows.rows_of(frame, features, self.camera.observe(frame.grey))
+        rows = self.rows.rows_of(frame, features, self.camera.observe(frame.grey, frame.t_ns))
         pictures = self.config.exemplars
         jpeg = b""
         if rows.ready:

@@ -152,7 +152,7 @@ class ExemplarsConfig(_Section, frozen=True):
 class NoveltyConfig(_Section, frozen=True):
     """How patch scores become one calibrated score a frame."""
 
-    camera: Literal["auto", "fixed", "moving"] = "auto"  # auto: found from the first frames, then kept
+    camera: Literal["auto", "fixed", "moving"] = "auto"  # auto: found from the frames, anew when it changes
     top_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.1  # moving cameras: patches that make the score
     least_patches: Annotated[int, Meta(ge=1, le=10_000)] = 2  # smallest region that counts as novel
     smoothing_s: NonNegative = 0.0  # moving cameras: half-life of the score; 0: none

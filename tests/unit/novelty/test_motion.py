@@ -1,18 +1,22 @@
-"""A camera tells by itself whether it moves: still scenes with much going on are fixed, panning ones are moving."""
+"""A camera tells by itself whether it moves, and again when that changes: weather and passers-by do not move it."""
 
 import numpy as np
 import pytest
 
-from stillwatch.base.camera import FIXED, MOVING
+from stillwatch.base.camera import FIXED, MOVING, UNDECIDED
 from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.rules import DECISION_FRAMES
+from stillwatch.tools.evaluate.suite.transforms import TRANSFORMS
 from stillwatch.worlds.catalogue import make_world
 
+RATE_HZ = 10
 
-def decided(frames, camera="auto"):
-    motion = CameraMotion(camera)
-    for frame in frames:
-        motion.observe(frame.mean(axis=2).astype(np.uint8) if frame.ndim == 3 else frame)
+
+def decided(frames, camera="auto", motion=None, begin=0):
+    motion = motion or CameraMotion(camera)
+    for i, frame in enumerate(frames, start=begin):
+        grey = frame.mean(axis=2).astype(np.uint8) if frame.ndim == 3 else frame
+        motion.observe(grey, i * 1_000_000_000 // RATE_HZ)
     return motion
 
 
@@ -58,12 +62,39 @@ def test_a_setting_decides_at_once(camera, rule):
     assert CameraMotion(camera).rule is rule
 
 
+@pytest.mark.parametrize("weather", ["snow", "rain", "night_noise", "marine_snow"])
+@pytest.mark.parametrize("name", ["road", "room"])
+def test_what_falls_before_the_lens_moves_no_camera(name, weather):
+    rule = TRANSFORMS[weather].rule
+    frames = [rule(frame, i, np.random.default_rng(i)) for i, frame in enumerate(scene_frames(name, n=40, seed=2))]
+    assert decided(frames).rule is FIXED
+
+
+def test_a_camera_that_moves_off_is_a_moving_one_soon_after_and_one_that_stops_a_fixed_one():
+    way = [*[0] * 40, *range(0, 600, 6), *[594] * 100]
+    ground = make_world("transect", 0, width=320, height=1000).render(100).mean(axis=2).astype(np.uint8)
+    frames = [np.ascontiguousarray(ground[y : y + 240]) for y in way]
+    motion = decided(frames[:40])
+    assert motion.rule is FIXED
+    decided(frames[40:140], motion=motion, begin=40)
+    assert motion.rule is MOVING
+    decided(frames[140:], motion=motion, begin=140)
+    assert motion.rule is FIXED
+
+
+def test_a_short_stop_changes_nothing():
+    ground = make_world("transect", 0, width=320, height=1000).render(100).mean(axis=2).astype(np.uint8)
+    frames = [np.ascontiguousarray(ground[y : y + 240]) for y in [*range(0, 300, 6), *[300] * 30, *range(300, 600, 6)]]
+    motion = CameraMotion("auto")
+    kinds = {decided([frame], motion=motion, begin=i).rule for i, frame in enumerate(frames)}
+    assert kinds == {UNDECIDED, MOVING}
+
+
 def test_a_saved_observation_goes_on_to_the_same_answer():
-    frames = scene_frames("transect", seed=5)
-    half = decided(frames[:6])
+    frames = scene_frames("transect", n=60, seed=5)
+    half = decided(frames[:31])
     resumed = CameraMotion("auto")
     resumed.restore(half.state())
-    for frame in frames[6:]:
-        resumed.observe(frame.mean(axis=2).astype(np.uint8))
+    resumed = decided(frames[31:], motion=resumed, begin=31)
     whole = decided(frames)
     assert all(np.array_equal(a, b) for a, b in zip(whole.state().values(), resumed.state().values(), strict=True))
