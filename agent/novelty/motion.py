@@ -31,6 +31,7 @@ from stillwatch.novelty.rules import (
     HEIGHT,
     MOVED_SHARE,
     NS,
+    STILL_SHARE,
     WIDTH,
     WINDOW_S,
 )
@@ -59,9 +60,9 @@ class CameraMotion(Restorable):
 
     People and cars move some blocks, a moving camera nearly all that have texture; snow and rain take from every block
     where it is, but it is not found elsewhere. The camera moves where at least MOVED_SHARE of the textured blocks did,
-    over the frames of the window from FIRST_LAG on. Without texture it counts as fixed. The first window has
-    DECISION_FRAMES, so that nothing waits for the answer; later ones last WINDOW_S as well, and only after
-    DISSENT_WINDOWS in a row that say otherwise is the camera of another kind.
+    over the frames of the window from FIRST_LAG on, and stands still below STILL_SHARE. Without texture it counts as
+    fixed. The first window has DECISION_FRAMES, so that nothing waits for the answer; later ones last WINDOW_S as
+    well, and only after DISSENT_WINDOWS in a row that say otherwise is the camera of another kind.
     """
 
     def __init__(self, camera: str):
@@ -97,14 +98,17 @@ class CameraMotion(Restorable):
         seen.n_frames += 1
         lasted = t_ns - seen.first_ns >= WINDOW_S * NS or not seen.decided
         if seen.n_frames >= DECISION_FRAMES and lasted:
-            self._decide(seen.n_textured > 0 and seen.n_moved >= MOVED_SHARE * seen.n_textured)
+            self._decide(seen.n_moved / max(seen.n_textured, 1))
 
-    def _decide(self, moves: bool) -> None:
-        """Believe what a window says, at once where it is the first, and begin the next one."""
+    def _decide(self, share: float) -> None:
+        """Believe what the share of moved blocks says, at once in the first window, and begin the next."""
         seen = self._seen
-        seen.dissent = seen.dissent + 1 if seen.decided and moves != seen.moving else 0
-        if not seen.decided or seen.dissent == DISSENT_WINDOWS:
-            seen.decided, seen.moving, seen.dissent = True, moves, 0
+        says_otherwise = share < STILL_SHARE if seen.moving else share >= MOVED_SHARE
+        seen.dissent = seen.dissent + 1 if seen.decided and says_otherwise else 0
+        if not seen.decided:
+            seen.decided, seen.moving = True, share >= MOVED_SHARE
+        elif seen.dissent == DISSENT_WINDOWS:
+            seen.moving, seen.dissent = not seen.moving, 0
         seen.n_frames = seen.n_moved = seen.n_textured = 0
 
     def state(self) -> State:

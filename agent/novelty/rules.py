@@ -50,6 +50,7 @@ DECISION_FRAMES = 12  # frames: as many as the encoder's warm-up takes, so that 
 WIDTH, HEIGHT = 80, 60  # pixels: coarse enough that the shake of a mast is a fraction of one
 FIRST_LAG = 4  # frames: a slow vehicle needs some to leave its place
 MOVED_SHARE = 0.6  # of the textured blocks: people, cars, snow, hard shade move fewer, a moving camera seven of ten
+STILL_SHARE = 0.3  # of the textured blocks: a moving camera stands where fewer move; open water has few to tell by
 WINDOW_S = 2.0  # seconds that a window lasts at least, once the kind of camera is known
 DISSENT_WINDOWS = 3  # windows in a row that must say otherwise: a stop of three seconds is no fixed camera
 
