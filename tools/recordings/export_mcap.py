@@ -1,4 +1,4 @@
-"""Writes a recording as MCAP: images, novelty, events, outlines and status, as Foxglove shows and plots them.
+"""Writes a recording as MCAP: images, positions, novelty, events, outlines and status, for Foxglove.
 
 The `export` command. Frames are those that the agent took, with their own times.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import cv2
 import msgspec
 
-from stillwatch.base import UsageError
+from stillwatch.base import Nav, UsageError
 from stillwatch.settings import SourceConfig
 from stillwatch.sources import RecordingSource
 from stillwatch.tools.recordings import mcap_formats as f
@@ -144,8 +144,21 @@ class _Writer:
                 image = f.Image(data, "jpeg", when)
             data = f.encode_ros1_image(image, stamp.sequence, self._agent)
             self._add(channel, topic, when, data, stamp.sequence)
+            self._position(stamp.nav, when, stamp.sequence)
         source.close()
         return size
+
+    def _position(self, nav: Nav, when: int, sequence: int) -> None:
+        """Write where the vehicle was, as numbers to plot and, where there is a place, for maps."""
+        known = f.nav_fields(nav)
+        if not known:
+            return
+        channel = self._channel("/nav", "stillwatch.nav", "jsonschema", f.NAV_SCHEMA, "json")
+        self._add(channel, "/nav", when, msgspec.json.encode(known), sequence)
+        fix = f.location(known, self._agent, when)
+        if fix is not None:
+            channel = self._channel("/location", "foxglove.LocationFix", "jsonschema", f.LOCATION_SCHEMA, "json")
+            self._add(channel, "/location", when, fix, sequence)
 
     def message(self, kind: str, message: m.Message, base_ns: int, size: tuple[int, int]) -> None:
         """Write one published message as flat JSON, and an alert's outlines over the image."""

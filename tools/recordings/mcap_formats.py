@@ -6,8 +6,11 @@ file it reads.
 
 import base64
 import json
+import math
 import struct
 from typing import Any, NamedTuple
+
+from stillwatch.base import Nav
 
 ROS1_IMAGE = "sensor_msgs/CompressedImage"
 ROS1_IMAGE_SCHEMA = b"""std_msgs/Header header
@@ -61,6 +64,42 @@ def outlines(boxes: Any, width: int, height: int, stamp_ns: int) -> bytes:
             }
         )
     return json.dumps({"circles": [], "points": points, "texts": []}).encode()
+
+
+NAV_FIELDS = ("latitude", "longitude", "depth_m", "altitude_m", "heading_deg")
+NAV_SCHEMA = number_schema(**dict.fromkeys(NAV_FIELDS, "number"))
+LOCATION_SCHEMA = json.dumps({
+    "type": "object",
+    "title": "foxglove.LocationFix",
+    "properties": {
+        "timestamp": {"type": "object", "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}}},
+        "frame_id": {"type": "string"},
+        **{name: {"type": "number"} for name in ("latitude", "longitude", "altitude")},
+        "position_covariance": {"type": "array", "items": {"type": "number"}},
+        "position_covariance_type": {"type": "integer"},
+    },
+}).encode()  # fmt: skip
+
+
+def nav_fields(nav: Nav) -> dict[str, float]:
+    """Return what is known of a position; what is not is left out: JSON has no NaN."""
+    return {name: value for name in NAV_FIELDS if math.isfinite(value := float(getattr(nav, name)))}
+
+
+def location(known: dict[str, float], frame_id: str, stamp_ns: int) -> bytes | None:
+    """Return a foxglove.LocationFix for maps, height below sea level as negative; None without a place."""
+    if "latitude" not in known or "longitude" not in known:
+        return None
+    seconds, nanoseconds = divmod(stamp_ns, 10**9)
+    return json.dumps({
+        "timestamp": {"sec": seconds, "nsec": nanoseconds},
+        "frame_id": frame_id,
+        "latitude": known["latitude"],
+        "longitude": known["longitude"],
+        "altitude": -known.get("depth_m", 0.0),
+        "position_covariance": [0.0] * 9,
+        "position_covariance_type": 0,
+    }).encode()  # fmt: skip
 
 
 def encode_ros1_image(image: Image, sequence: int, frame_id: str) -> bytes:
