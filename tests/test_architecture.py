@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "epochs": {"base", "settings", "learn"},
     "novelty": {"base", "settings", "gate", "features", "learn", "epochs", "kernels"},
     "events": {"base", "settings", "gate", "novelty", "epochs", WIRE},
-    "pipeline": {"base", "settings", "gate", "features", "learn", "epochs", "novelty", "events", WIRE},
+    "pipeline": {"base", "settings", "gate", "features", "learn", "epochs", "novelty", "events", WIRE, MIRROR},
     "runs": {"base", WIRE, DISK},
     "restart": {"base", "settings", "sources", "pipeline", WIRE, DISK},
     "outlet": {"base", "settings", "sources", "pipeline", WIRE, LIVE, DISK, THIN},

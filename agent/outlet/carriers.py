@@ -11,7 +11,7 @@ from stillwatch.outlet.command_box import MAX_WAITING_COMMANDS, CommandBox
 from stillwatch.transport.disk import RunFolder
 from stillwatch.transport.live import Publisher
 from stillwatch.transport.thin import VehicleLink
-from stillwatch.transport.wire import Message, TransportError
+from stillwatch.transport.wire import Message, TransportError, Unfolder
 
 PORT_RETRY_S = 5
 
@@ -112,6 +112,7 @@ class ThinCarrier:
 
     def __init__(self, make_link: Callable[[], VehicleLink]):
         self._make_link = make_link  # on the sender thread, which alone may use the link's socket and outbox
+        self._unfolder = Unfolder()  # the mirror wants whole models
         self.tx_bytes = 0
         self.backlog = 0
 
@@ -119,7 +120,8 @@ class ThinCarrier:
         self._link = self._make_link()
 
     def carry(self, kind: str, payload: bytes, message: Message) -> None:
-        self._link.publish(message)
+        for whole in self._unfolder.unfold(message):
+            self._link.publish(whole)
 
     def poll(self) -> None:
         self._link.step()

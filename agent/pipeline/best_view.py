@@ -121,12 +121,13 @@ class BestView(Restorable):
         if record.kind is EventKind.NOVEL and record.start_sequence == self._start and self._view is not None:
             return self._told(self._view, record)
         things = things_of(score.regions if score is not None else [], self._reach(frame))
-        jpeg = b"" if record.phase == "end" else encode_within(scaled(frame.colour, self._width_px), self._max_bytes)
+        is_new = record.phase == "new"  # later ones look alike: what changes is kept as the view
+        jpeg = encode_within(scaled(frame.colour, self._width_px), self._max_bytes) if is_new else b""
         return _view(frame, things, jpeg)
 
     def _told(self, view: View, record: EventRecord) -> View:
-        """Return the kept view with its picture; an end repeats none that was told already."""
-        if record.phase == "end" and self._is_told:
+        """Return the kept view with its picture, where it was not told before."""
+        if self._is_told and record.phase != "new":
             return view
         self._is_told = True
         return View(view.sequence, view.t_ns, view.boxes, view.position, encode_within(self._picture, self._max_bytes))

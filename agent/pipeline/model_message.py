@@ -1,7 +1,7 @@
 """The wire's form of a mixture: what the vehicle sends is what a ground station can score with.
 
-Called by agent/pipeline/summaries.py on the vehicle. It must not approximate: at float64 both
-ends give the same assignments; the quantised forms for thin links are transport/mirror/vehicle.py's business.
+Called by agent/pipeline/summaries.py on the vehicle. It must not approximate beyond float32, where both ends give the
+same assignments; the quantised forms for thin links are transport/mirror/vehicle.py's business.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ def model_fields(mixture: StudentMixture, most: int) -> dict[str, Any]:
     summary, k = mixture.summary, min(mixture.n_components, most)
     spread = "variance" if mixture.kind == "diagonal" else "covariance"
     strength, shape, scale = (float(value) for value in summary["prior"])
-    return {
+    fields = {
         "covariance": mixture.kind,
         "n_dims": mixture.n_dims,
         "ids": mixture.ids[:k],
@@ -33,6 +33,11 @@ def model_fields(mixture: StudentMixture, most: int) -> dict[str, Any]:
         "prior_scale": _prior_scale(mixture.kind, scale, summary["scale"]),
         "concentration": float(summary["concentration"]),
     }
+    return {name: _single(value) for name, value in fields.items()}
+
+
+def _single(value: Any) -> Any:
+    return value.astype(np.float32) if isinstance(value, np.ndarray) and value.dtype == np.float64 else value
 
 
 def _prior_scale(kind: str, scale: float, units: np.ndarray) -> np.ndarray:

@@ -164,11 +164,12 @@ class Pipeline(Restorable):
         """End of the stream: close open events, make the epoch being learnt active, publish both."""
         report = self.learners.finish()
         if report is not None:
-            self._publish_epoch(report)
+            self._publish_epoch(report, is_last=True)
         if self.last_frame is not None:
             records = self.events.finish(self.last_frame)
             views = self.view.tell(records, self.last_frame, None, self.events.since)
             self._send(self.summaries.alerts(self.last_frame, records, views))
+        self._send(self.summaries.scores())
         return report
 
     def close(self) -> None:
@@ -210,7 +211,7 @@ class Pipeline(Restorable):
     def publish_all(self) -> int:
         """Publish models and exemplars again, for a ground station that asks; return how many messages."""
         report = self.learners.report_all()
-        return 0 if report is None else self._publish_epoch(report)
+        return 0 if report is None else self._publish_epoch(report, is_whole=True)
 
     def label(self, which: str, component: int, name: str) -> None:
         """Give a component a name that people use; an empty one takes it away. It changes no model."""
@@ -234,10 +235,10 @@ class Pipeline(Restorable):
         """How far the start-up has come: 0 at the first frame, 1 once frames are scored."""
         return self.novelty.progress
 
-    def _publish_epoch(self, report: EpochReport) -> int:
+    def _publish_epoch(self, report: EpochReport, *, is_last: bool = False, is_whole: bool = False) -> int:
         """Tell what an epoch did; return in how many messages."""
         self.model_hash = report.learner_hash
-        return self._send(self.summaries.epoch(report, self.labels))
+        return self._send(self.summaries.epoch(report, self.labels, is_last=is_last, is_whole=is_whole))
 
     # -- state -----------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ reader can use.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from stillwatch.base import Clock, Frame, Nav, scrub
@@ -15,7 +16,10 @@ from stillwatch.epochs import EpochExemplar, EpochModel, EpochReport
 from stillwatch.events import EventRecord
 from stillwatch.gate import Verdict
 from stillwatch.pipeline.best_view import View
+from stillwatch.pipeline.exemplar_news import ExemplarNews
 from stillwatch.pipeline.model_message import model_fields
+from stillwatch.pipeline.model_news import ModelNews
+from stillwatch.pipeline.score_batch import ScoreBatch
 from stillwatch.pipeline.step import Step
 from stillwatch.transport.wire import messages as m
 
@@ -34,6 +38,9 @@ class Summaries:
     def __init__(self, headers: m.Headers, clock: Clock):
         self._headers = headers
         self._clock = clock
+        self._scores = ScoreBatch(lambda **times: headers.next(m.Scores, **times))
+        self._models = ModelNews()
+        self._exemplars = ExemplarNews()
         self._t_ns = 0  # stream time of the newest frame told of: that of messages that come between two frames
 
     def go_on_at(self, t_ns: int) -> None:
@@ -56,16 +63,30 @@ class Summaries:
             frame=frame.sequence if frame else -1,
         )
 
+    def _frame_head(self, frame: Frame) -> dict[str, Any]:
+        """The header of what is part of a batch: it has no sequence of its own."""
+        return self._headers.peek(
+            t_ns=frame.t_ns,
+            mono_ns=self._clock.monotonic_ns(),
+            wall_ns=self._clock.wall_ns(),
+            source_ns=frame.source_ns,
+            frame=frame.sequence,
+        )
+
     def step(self, step: Step, labels: Mapping[str, str]) -> Iterator[m.Message]:
         """Everything that a frame is told by, in the order in which it goes out."""
         if step.activation is not None:
             yield from self.epoch(step.activation, labels)
         yield from self._gate_changes(step.frame, step.verdict)
         yield from self.alerts(step.frame, step.events, step.views, step.nearest)
-        yield self._score(step)
+        yield from self._scores.add(self._score(step))
+
+    def scores(self) -> Iterator[m.Scores]:
+        """The scores that still wait for the end of their second."""
+        yield from self._scores.flush()
 
     def _score(self, step: Step) -> m.Score:
-        head, score = self._head(m.Score, step.frame), step.score
+        head, score = self._frame_head(step.frame), step.score
         if score is None:
             return m.Score(**head, accepted=False, reason=step.verdict.reason, event=step.open_event)
         known = not score.learning
@@ -103,7 +124,7 @@ class Summaries:
             y=None if y is None else float(np.clip(y, 0.0, 1.0)),
             boxes=boxes if len(boxes) else None,
             component=record.component,
-            exemplar=exemplar_id,
+            exemplar=self._exemplars.told_as(exemplar_id),
             history=np.asarray(record.history, np.float32) if len(record.history) else None,
             nav=position(frame.nav),
             picture_frame=view.sequence,
@@ -111,17 +132,27 @@ class Summaries:
             thumbnail=view.jpeg,
         )
 
-    def epoch(self, report: EpochReport, labels: Mapping[str, str]) -> Iterator[m.Message]:
-        """What an epoch did: its models, then the exemplars that are new; `labels` are by "which/component"."""
+    def epoch(
+        self, report: EpochReport, labels: Mapping[str, str], *, is_last: bool = False, is_whole: bool = False
+    ) -> Iterator[m.Message]:
+        """What an epoch did: its models, then the exemplars that are new; `labels` are by "which/component".
+
+        A model goes out when it says something new, and the last of a run in any case; `is_whole`: all of each.
+        """
+        if is_whole:
+            self._models.forget()
+            self._exemplars.forget()
         for learnt in report.learnt:
-            yield self._model(learnt, report, labels)
-        for exemplar in report.exemplars:
+            model = self._model(learnt, report, labels)
+            if is_last or self._models.is_due(model):
+                yield self._models.tell(msgspec.structs.replace(model, **self._head(m.Model, None, report.t_ns)))
+        for exemplar in self._exemplars.tell(report.exemplars):
             yield self._exemplar(exemplar, labels)
 
     def _model(self, learnt: EpochModel, report: EpochReport, labels: Mapping[str, str]) -> m.Model:
         """The mixture of a finished epoch, its largest components first."""
         return m.Model(
-            **self._head(m.Model, None, report.t_ns),
+            **self._headers.peek(t_ns=report.t_ns),
             which=learnt.name,
             model_epoch=report.models.epoch,
             activated_frame=report.models.activated_frame,

@@ -185,7 +185,7 @@ class PublishConfig(_Section, frozen=True):
     endpoint: Annotated[str, Meta(pattern=ENDPOINT)] = "tcp://127.0.0.1:5570"  # port 0: any
     control: Annotated[str, Meta(pattern=CONTROL)] = "auto"  # empty: no commands
     queue: Annotated[int, Meta(ge=1, le=10_000)] = 64  # messages that may wait for one slow subscriber
-    heartbeat_s: Annotated[float, Meta(gt=0.0, le=60.0)] = 1.0
+    heartbeat_s: Annotated[float, Meta(gt=0.0, le=60.0)] = 2.0
     key_file: str = ""  # the agent's NAME.key
     allow_file: str = ""  # public keys of those who may read ([data]) and command ([control])
 

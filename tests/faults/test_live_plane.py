@@ -5,7 +5,9 @@ import subprocess
 import sys
 import time
 
+import msgpack
 import pytest
+import zmq
 from live_agent import Agent
 
 from stillwatch.base.clock import RealClock
@@ -38,6 +40,20 @@ def join():
     yield open_one
     for subscriber in opened:
         subscriber.close()
+
+
+def test_station_of_schema_1_is_told_in_words_that_it_can_read(agent):
+    agent.ask(do="send", kind="status")
+    with zmq.Context() as context, context.socket(zmq.SUB) as old:
+        old.setsockopt(zmq.SUBSCRIBE, b"v1/")
+        old.connect(agent.endpoints["data"])
+        assert old.poll(5000)
+        topic, payload = old.recv_multipart()
+        notice = msgpack.unpackb(payload)
+        assert topic == f"v1/{notice['agent']}/log/".encode()
+        assert (notice["schema"], notice["level"], notice["code"]) == (1, "error", "schema")
+        agent.ask(do="send", kind="status", count=3)
+        assert not old.poll(300)
 
 
 def drain(subscriber, *, until=lambda items: False, seconds=5.0):

@@ -14,7 +14,7 @@ from wire_examples import examples  # noqa: E402
 from stillwatch.transport.wire import encode  # noqa: E402
 
 for kind, message in examples().items():
-    path = HERE / "wire_v1" / f"{kind}.msgpack"
+    path = HERE / "wire_v2" / f"{kind}.msgpack"
     if not path.exists():
         path.write_bytes(encode(message))
         print(path.relative_to(HERE.parents[1]))

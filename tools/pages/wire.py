@@ -4,7 +4,9 @@ transport/WIRE.md is its output; a test holds both equal.
 """
 
 import argparse
+import base64
 import inspect
+import textwrap
 import typing
 from collections.abc import Sequence
 
@@ -25,6 +27,7 @@ from stillwatch.transport.mirror import values as mirror_values
 from stillwatch.transport.mirror import vehicle as mirror
 from stillwatch.transport.wire import (
     ARRAY_EXT,
+    DICTIONARY,
     DTYPES,
     MAX_ITEMS,
     MAX_NDIM,
@@ -61,11 +64,17 @@ each of the others. Give every receive a timeout.
 
 Two frames: topic and payload. The topic is `v{SCHEMA}/<agent>/<kind>/`; the last slash belongs to it, so that a
 subscription to `v{SCHEMA}/cam1/` does not get `cam10`. The payload is one msgpack map with string keys, no key twice;
-`schema` is {SCHEMA} and `kind` repeats the topic's. Texts are UTF-8 of at most {MAX_TEXT_BYTES} bytes; a list or map
+`schema` is {SCHEMA} and `kind` repeats the topic's; a field that has its default may be left out. A payload whose first
+byte is c1 (hexadecimal) is such a map as raw deflate (RFC 1951) after that byte, with the dictionary below;
+limits of length are of the map. Texts are UTF-8 of at most {MAX_TEXT_BYTES} bytes; a list or map
 has at most {MAX_ITEMS} entries. No number is NaN or infinite: what is not known is null or left out.
 
 Growth: fields may be added, always with a default; ignore fields that you do not know. No field ever changes its type
 or meaning, and no name is used again. Anything else is another `schema`, which you must refuse.
+
+Schema 1 differs in bytes alone: topics begin with `v1/`, no payload is compact, all fields are there, and scores and
+models come one by one and whole. Whoever subscribes to `v1/…`, or asks for pages without `schema`, is answered with one
+`log` notice of schema 1 that says so, code `schema`.
 
 Arrays are msgpack extension {ARRAY_EXT}: one byte dtype code, one byte number of dimensions (at most {MAX_NDIM}), four
 bytes little-endian for each dimension, then the elements in C order, little-endian. Their product must fit the length.
@@ -80,7 +89,8 @@ _SNAPSHOT = f"""
    the highest `sequence`. The data socket repeats last values when somebody joins: drop what you know.
 4. `sequence` counts the messages of one kind from 0 in each publisher `epoch`. A jump is a gap; a status whose
    `sequences` are ahead of yours shows a gap that no later message has. Ask again, with the last `stamp` and `epoch`.
-5. A higher `epoch` is a restarted agent: begin anew. After some seconds without a status make new sockets.
+5. A model with a `base` changes the one of that sequence. Without it, ask again: the snapshot has every model whole.
+6. A higher `epoch` is a restarted agent: begin anew. After some seconds without a status make new sockets.
 """
 _CONTROL = f"""
 ## Commands
@@ -112,7 +122,13 @@ def wire_page() -> str:
     parts += [_CONTROL, _struct(Request, "Request", ()), _struct(Reply, "Reply", ())]
     parts += [_struct(kind, f"Arguments of `{name}`", ()) for name, kind in COMMANDS.items()]
     parts.append(_packets())
+    parts.append(_dictionary())
     return "\n".join(part.strip("\n") + "\n" for part in parts)
+
+
+def _dictionary() -> str:
+    lines = textwrap.wrap(base64.b64encode(DICTIONARY).decode(), 116)
+    return "\n## Dictionary of compact payloads\n\nIn base64:\n\n```\n" + "\n".join(lines) + "\n```\n"
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -19,7 +19,7 @@ from stillwatch.transport.disk.durable import write_durably
 from stillwatch.transport.disk.record_format import KIND_GAP, Damage, Record, log_files
 from stillwatch.transport.disk.record_log import RecordWriter, read_records
 from stillwatch.transport.disk.retention import Retention
-from stillwatch.transport.wire import DecodeError, LogError, Message, decode
+from stillwatch.transport.wire import DecodeError, LogError, Message, Unfolder, decode, kind_of
 
 LOG_NAME = "messages"
 RECORDING_NAME = "recording"
@@ -159,9 +159,10 @@ class Run:
     damage : list of Damage
         Filled while `messages` is iterated.
     unreadable : int
-        Message records whose payload this version cannot decode; counted while iterating.
+        Message records that this version cannot decode, or that change a model which is not there; counted while
+        iterating.
     payload_bytes : int
-        Length of the message last yielded, as it was sent.
+        Length of the message last yielded, as it was sent; of a batch, with its first.
     gaps : list of dict
         Outages of the disk: {lost_records, lost_bytes, from_ns, to_ns, reason}; filled while iterating.
     """
@@ -181,8 +182,12 @@ class Run:
             self._find_config()
 
     def messages(self, kinds: set[str] | None = None) -> Iterator[tuple[str, Message]]:
-        """Yield (topic kind, decoded message) in the order written; each call starts at the beginning."""
+        """Yield (kind, message) in the order written; each call starts at the beginning.
+
+        Batches come as their scores, changes of a model as the whole: all that was written as the reader knows it.
+        """
         self.damage, self.unreadable, self.gaps = [], 0, []
+        unfolder = Unfolder()
         for record in self._records():
             if record.kind == KIND_GAP:
                 self.gaps.append(msgpack.unpackb(record.body))
@@ -190,11 +195,17 @@ class Run:
                 continue
             try:
                 kind, payload = unpack_message(record.body)
-                if kinds is None or kind in kinds:
-                    self.payload_bytes = len(payload)
-                    yield kind, decode(payload)
+                if kinds is not None and kind.replace("scores", "score") not in kinds:
+                    continue
+                found = unfolder.unfold(decode(payload))
             except DecodeError:
                 self.unreadable += 1
+                continue
+            self.unreadable += not found
+            self.payload_bytes = len(payload)
+            for message in found:
+                yield kind_of(message), message
+                self.payload_bytes = 0
 
     def _records(self) -> Iterator[Record]:
         return read_records(self.path, name=self.log_name, damage=self.damage)

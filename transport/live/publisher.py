@@ -14,14 +14,20 @@ from stillwatch.transport.live.endpoints import bind, derived_endpoint, make_soc
 from stillwatch.transport.live.security import ServerKeys, ZapHandler, require_secure, secure_server
 from stillwatch.transport.live.snapshot import MAX_PAGE_HEAD_BYTES, MAX_REQUEST_BYTES, Page, PageRequest, SnapshotCache
 from stillwatch.transport.wire import (
+    FIRST_SCHEMA,
+    SCHEMA,
     TOPICS,
+    Alert,
     DecodeError,
     EncodeError,
     Exemplar,
+    LogNotice,
     Message,
     TransportError,
+    Unfolder,
     decode,
     decode_struct,
+    encode,
     encode_struct,
     key_of,
     kind_of,
@@ -69,6 +75,9 @@ class Publisher:
         self._control_endpoint, self._clock = control, clock
         self._cache = SnapshotCache()
         self._bound: tuple[str, ...] = ()
+        self._unfolder = Unfolder()
+        self._last: Message | None = None  # whose header tells old stations who we are
+        self._old_joined = False
         self._epoch = 0
         self._sequences: dict[str, int] = {}
         self._late: dict[tuple[str, str], bytes] = {}
@@ -143,6 +152,9 @@ class Publisher:
             self._serve_joiners()
         if self._snapshot in ready:
             self._serve_snapshots()
+        if self._old_joined and self._last is not None:
+            self._old_joined = False
+            try_send(self._data, [topic_bytes(self._agent_id, "log", FIRST_SCHEMA), self._notice_to_old(self._last)])
         for (kind, key), payload in list(self._late.items()):
             if self._fits(kind, len(payload)):
                 del self._late[kind, key]
@@ -178,12 +190,26 @@ class Publisher:
         self._epoch = message.epoch
         self._sequences[kind] = message.sequence
         key = key_of(message)
+        self._last = message
         if TOPICS[kind].last_value:
-            self._cache.put(kind, key, payload)
+            if isinstance(message, Alert) and not message.thumbnail:
+                message, payload = self._with_picture(message, payload)
+            for whole in self._unfolder.unfold(message):
+                self._cache.put(kind, key, payload if whole is message else encode(whole))
         if isinstance(message, Exemplar) and message.removed is not None:
             for exemplar_id in message.removed.tolist():
                 self._cache.discard(kind, str(exemplar_id))
         return key
+
+    def _with_picture(self, alert: Alert, payload: bytes) -> tuple[Alert, bytes]:
+        """Return what late joiners get of an alert whose picture was told before: the alert with that picture."""
+        for kept in self._cache.of_kind("alert"):
+            before = decode(kept)
+            if isinstance(before, Alert) and before.id == alert.id and before.thumbnail:
+                names = {name: getattr(alert, name) for name in alert.__struct_fields__}
+                whole = Alert(**names | {"thumbnail": before.thumbnail})
+                return whole, encode(whole)
+        return alert, payload
 
     def _bind_pair(self) -> None:
         """Bind data and snapshot to neighbouring ports; with port 0, until a free pair is found."""
@@ -266,6 +292,7 @@ class Publisher:
                 break
             if len(frames) == 1 and frames[0][:1] == b"\x01":
                 prefixes.add(frames[0][1:])
+        self._old_joined |= any(prefix.startswith(f"v{FIRST_SCHEMA}/".encode()) for prefix in prefixes)
         for kind, topic in TOPICS.items():
             name = topic_bytes(self._agent_id, kind)
             if topic.on_join and any(name.startswith(prefix) for prefix in prefixes):
@@ -284,10 +311,25 @@ class Publisher:
             except (ValueError, DecodeError):
                 continue
             after = request.stamp if request.epoch == self._epoch else 0
+            if request.schema < SCHEMA:
+                self._answer_old(peer, request)
+                continue
             items, stamp, done = self._cache.page(after)
             page = Page(id=request.id, epoch=self._epoch, stamp=stamp, done=done, sequences=self._sequences)
             body = [part for kind, item in items for part in (topic_bytes(self._agent_id, kind), item)]
             try_send(self._snapshot, [peer, encode_struct(page, MAX_PAGE_HEAD_BYTES), *body])
+
+    def _answer_old(self, peer: bytes, request: PageRequest) -> None:
+        """Answer a station that reads schema 1 alone: one notice that it can read, and nothing that it cannot."""
+        page = Page(id=request.id, epoch=self._epoch, stamp=0, done=True, sequences={})
+        topic = topic_bytes(self._agent_id, "log", FIRST_SCHEMA)
+        body = [topic, self._notice_to_old(self._last)] if self._last is not None else []
+        try_send(self._snapshot, [peer, encode_struct(page, MAX_PAGE_HEAD_BYTES), *body])
+
+    def _notice_to_old(self, last: Message) -> bytes:
+        common = {name: getattr(last, name) for name in ("agent", "run", "boot", "epoch", "t_ns", "mono_ns", "wall_ns")}
+        text = f"this agent speaks wire schema {SCHEMA}: a station that reads {FIRST_SCHEMA} alone must be updated"
+        return encode(LogNotice(**common, schema=FIRST_SCHEMA, sequence=0, level="error", code="schema", text=text))
 
 
 def _is_bulk(kind: str) -> bool:

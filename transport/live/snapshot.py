@@ -23,6 +23,7 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
     id: Name
     epoch: Count = 0
     stamp: Count = 0
+    schema: Annotated[int, Meta(ge=1, le=65_535, description="the newest that the asker reads")] = 1
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ arrives is decoded under limits, and anything wrong is counted and skipped.
 
 import secrets
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import zmq
@@ -16,13 +17,17 @@ from stillwatch.transport.live.security import ClientKeys, secure_client
 from stillwatch.transport.live.snapshot import MAX_PAGE_HEAD_BYTES, MAX_REQUEST_BYTES, Page, PageRequest
 from stillwatch.transport.live.tracking import AgeMeter, Gap, Tracker
 from stillwatch.transport.wire import (
+    FIRST_SCHEMA,
     MAX_PAYLOAD_BYTES,
+    SCHEMA,
     DecodeError,
     Message,
     SchemaError,
     Score,
+    Scores,
     Status,
     TransportError,
+    Unfolder,
     decode,
     decode_struct,
     encode_struct,
@@ -30,7 +35,7 @@ from stillwatch.transport.wire import (
     topic_bytes,
 )
 
-ANY_AGENT = b"v1/"
+ANY_AGENT = f"v{SCHEMA}/".encode()
 _RETRY_NS = 500_000_000
 _SILENCE_MAX_NS = 60_000_000_000
 
@@ -39,13 +44,16 @@ _SILENCE_MAX_NS = 60_000_000_000
 class Received:
     """One message, delivered once.
 
-    `age_s` is how much later it came than the fastest so far; None for what may have waited for us as a last value.
+    `message` and `payload` are as they were sent; `says` is the same in forms that need no other message: each score,
+    the whole model. `age_s` is how much later it came than the fastest so far; None for what may have waited for us as
+    a last value.
     """
 
     kind: str
     message: Message
     payload: bytes
     age_s: float | None
+    says: Sequence[Message]
 
 
 class Subscriber:
@@ -85,10 +93,11 @@ class Subscriber:
         self._endpoint, self._clock, self._keys, self._agent, self._queue = endpoint, clock, keys, agent, queue
         self._snapshot_endpoint = derived_endpoint(endpoint, "snapshot")
         self._prefix = topic_bytes(agent) if agent else ANY_AGENT
+        self._old_prefix = topic_bytes(agent, "", FIRST_SCHEMA) if agent else f"v{FIRST_SCHEMA}/".encode()
         self._silence_ns, self._max_age_ns = int(silence_s * 1e9), int(max_age_s * 1e9)
         self._patience_ns = self._silence_ns
         self._silent_at_ns = self._asked_ns = 0
-        self._tracker, self._age = Tracker(), AgeMeter()
+        self._tracker, self._age, self._unfolder = Tracker(), AgeMeter(), Unfolder()
         self._ready: deque[Received | Gap] = deque()
         self._stamp = 0
         self._page_id = ""
@@ -170,7 +179,7 @@ class Subscriber:
         """Ask for all last values that changed since the stamp of the last whole snapshot."""
         self._page_id = secrets.token_hex(8)
         self._asked_ns = self._clock.monotonic_ns()
-        request = PageRequest(id=self._page_id, epoch=max(0, self._tracker.epoch), stamp=self._stamp)
+        request = PageRequest(id=self._page_id, epoch=max(0, self._tracker.epoch), stamp=self._stamp, schema=SCHEMA)
         try_send(self._pages, [encode_struct(request, MAX_REQUEST_BYTES)])
 
     def _resync(self) -> None:
@@ -199,14 +208,14 @@ class Subscriber:
         now = self._hear()
         if self._tracker.is_new_epoch(message.epoch):
             self._start_epoch()
-        verdict = self._tracker.live(message)
+        verdict = self._tracker.live(message, self._unfolder.has_base(message))
         age_s = self._age.age_s(message, now) if verdict.is_fresh else None
         self._ready.extend(verdict.gaps)
         if verdict.deliver:
-            self._ready.append(Received(kind_of(message), message, frames[1], age_s))
-        if age_s is not None and age_s * 1e9 > self._max_age_ns and isinstance(message, Status | Score):
+            self._deliver(message, frames[1], age_s)
+        if age_s is not None and age_s * 1e9 > self._max_age_ns and isinstance(message, Status | Score | Scores):
             self._reconnect()  # only of these is an old one always a late one
-        elif verdict.gaps:
+        elif verdict.gaps or self._tracker.behind:
             self._resync()
 
     def _take_page(self) -> None:
@@ -225,15 +234,25 @@ class Subscriber:
             self._start_epoch()
         for start in range(1, len(frames), 2):
             message = self._decode(frames[start : start + 2])
+            if message is not None and message.schema < SCHEMA:
+                self._data.setsockopt(zmq.SUBSCRIBE, self._old_prefix)  # an agent of before: its topics are named so
             if message is not None and self._tracker.snapshot(message):
-                self._ready.append(Received(kind_of(message), message, frames[start + 1], None))
+                self._deliver(message, frames[start + 1], None)
         self._stamp = page.stamp
-        if not page.done:
+        if not page.done or self._tracker.behind:
             self._ask()
             return
         self._page_id = ""
         self.is_complete = True
         self._ready.extend(self._tracker.baseline(page.sequences))
+
+    def _deliver(self, message: Message, payload: bytes, age_s: float | None) -> None:
+        try:
+            says = self._unfolder.unfold(message)
+        except DecodeError:
+            self._refuse("damaged")
+            return
+        self._ready.append(Received(kind_of(message), message, payload, age_s, says))
 
     def _start_epoch(self) -> None:
         self._stamp = 0
@@ -261,7 +280,9 @@ class Subscriber:
         except DecodeError:
             self._refuse("damaged")
             return None
-        if topic != topic_bytes(message.agent, kind_of(message)) or not topic.startswith(self._prefix):
+        if topic != topic_bytes(message.agent, kind_of(message), message.schema) or not topic.startswith(
+            (self._prefix, self._old_prefix)
+        ):
             self._refuse("topic")
             return None
         return message

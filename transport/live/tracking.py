@@ -55,18 +55,19 @@ class Tracker:
         self._brought: dict[str, OrderedDict[int, None]] = {}  # sequences that snapshots brought
         self._missing: dict[str, OrderedDict[int, None]] = {}
         self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self.behind: dict[tuple[str, str], int] = {}  # newest sequence of what came without its base, by kind and key
 
     def is_new_epoch(self, epoch: int) -> bool:
         """Note the publisher's epoch; True when it has restarted and all sequences with it."""
         if epoch <= self.epoch:
             return False
         self.epoch = epoch
-        for known in (self._next, self._first, self._unheard, self._brought, self._missing, self._latest):
+        for known in (self._next, self._first, self._unheard, self._brought, self._missing, self._latest, self.behind):
             known.clear()
         return True
 
-    def live(self, message: Message) -> Verdict:
-        """Judge a message of the data socket."""
+    def live(self, message: Message, has_base: bool = True) -> Verdict:
+        """Judge a message of the data socket; `has_base` false: a change of what we do not have."""
         kind = kind_of(message)
         if message.epoch < self.epoch:
             return Verdict(False, [], False)
@@ -86,7 +87,7 @@ class Tracker:
             for other, following in message.sequences.items():
                 gaps += self._expect(other, following)
         is_fresh = expected is not None and message.sequence >= expected
-        return Verdict(self._is_newest(message), gaps, is_fresh)
+        return Verdict(self._is_newest(message, has_base), gaps, is_fresh)
 
     def snapshot(self, message: Message) -> bool:
         """Return whether to deliver a last value of a snapshot page."""
@@ -155,7 +156,7 @@ class Tracker:
         self.lost[kind] -= 1
         return True
 
-    def _is_newest(self, message: Message) -> bool:
+    def _is_newest(self, message: Message, has_base: bool = True) -> bool:
         """Return whether a last value is newer than what was delivered for its key; other topics always are."""
         kind = kind_of(message)
         if not TOPICS[kind].last_value:
@@ -163,6 +164,11 @@ class Tracker:
         key = kind, key_of(message)
         if self._latest.get(key, -1) >= message.sequence:
             return False
+        if not has_base:
+            self.behind[key] = message.sequence
+            return False
+        if self.behind.get(key, -1) <= message.sequence:
+            self.behind.pop(key, None)
         self._latest.pop(key, None)
         self._latest[key] = message.sequence
         if len(self._latest) > _KEYS_KEPT:

@@ -16,6 +16,7 @@ from stillwatch.transport.wire.codec import (
     encode,
     encode_struct,
 )
+from stillwatch.transport.wire.compact import DICTIONARY
 from stillwatch.transport.wire.errors import (
     DecodeError,
     EncodeError,
@@ -26,6 +27,7 @@ from stillwatch.transport.wire.errors import (
     TransportError,
 )
 from stillwatch.transport.wire.messages import (
+    FIRST_SCHEMA,
     MESSAGES,
     SCHEMA,
     Alert,
@@ -39,6 +41,7 @@ from stillwatch.transport.wire.messages import (
     Name,
     Position,
     Score,
+    Scores,
     SourceChange,
     Status,
     Summary,
@@ -47,6 +50,7 @@ from stillwatch.transport.wire.messages import (
 )
 from stillwatch.transport.wire.names import MODEL_NUMBERS, MODEL_PATTERN, MODELS, EventKind
 from stillwatch.transport.wire.topics import MAX_PAYLOAD_BYTES, TOPICS, key_of, topic_bytes
+from stillwatch.transport.wire.unfold import Unfolder, changed_model, model_change, scores_message
 
 __all__ = [
     "ARRAY_EXT",
@@ -54,11 +58,13 @@ __all__ = [
     "BitReader",
     "BitWriter",
     "Count",
+    "DICTIONARY",
     "DTYPES",
     "DecodeError",
     "EncodeError",
     "EventKind",
     "Exemplar",
+    "FIRST_SCHEMA",
     "Headers",
     "Index",
     "Linear",
@@ -81,6 +87,7 @@ __all__ = [
     "SCHEMA",
     "SchemaError",
     "Score",
+    "Scores",
     "SecurityError",
     "SourceChange",
     "Status",
@@ -88,12 +95,16 @@ __all__ = [
     "TOPICS",
     "Text",
     "TransportError",
+    "Unfolder",
     "array_fields",
+    "changed_model",
     "decode",
     "decode_struct",
     "encode",
     "encode_struct",
     "key_of",
     "kind_of",
+    "model_change",
+    "scores_message",
     "topic_bytes",
 ]

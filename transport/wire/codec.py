@@ -16,9 +16,11 @@ import msgspec
 import numpy as np
 
 from stillwatch.transport.wire.arrays import ARRAY_EXT, pack_array, unpack_array
+from stillwatch.transport.wire.compact import compact, expand
 from stillwatch.transport.wire.errors import DecodeError, EncodeError, SchemaError
-from stillwatch.transport.wire.messages import MESSAGES, SCHEMA, Message, kind_of
+from stillwatch.transport.wire.messages import FIRST_SCHEMA, MESSAGES, SCHEMA, Message, Scores, kind_of
 from stillwatch.transport.wire.topics import MAX_PAYLOAD_BYTES, TOPICS
+from stillwatch.transport.wire.unfold import check_scores
 
 MAX_TEXT_BYTES = 4096
 MAX_ITEMS = 1024  # of one list or map; arrays have their own form
@@ -29,6 +31,9 @@ StructType = typing.TypeVar("StructType", bound=msgspec.Struct)
 def encode(message: Message) -> bytes:
     """Return the payload of a message, checked against its own schema and its topic's size limit.
 
+    Schema 2 leaves out what has its default and is compacted (compact.py); a message that says that it is of schema 1
+    has the form that stations of then read.
+
     Raises
     ------
     EncodeError
@@ -36,6 +41,9 @@ def encode(message: Message) -> bytes:
     """
     kind = kind_of(message)
     fields = {"kind": kind, **_plain(message)}
+    if message.schema >= 2:
+        defaults = _defaults(type(message))
+        fields = {name: value for name, value in fields.items() if not _is_default(value, defaults, name)}
     payload = _pack(fields)
     try:
         checked = msgspec.convert(fields, type(message), builtin_types=(bytes,))
@@ -45,7 +53,7 @@ def encode(message: Message) -> bytes:
     limit = TOPICS[kind].max_bytes
     if len(payload) > limit:
         raise EncodeError(f"{kind} message of {len(payload)} bytes is longer than {limit}")
-    return payload
+    return compact(payload) if message.schema >= 2 else payload
 
 
 def decode(payload: bytes) -> Message:
@@ -58,12 +66,13 @@ def decode(payload: bytes) -> Message:
     DecodeError
         Anything else: too long, not msgpack, a field missing, of a wrong type, range or shape.
     """
+    payload = expand(payload, MAX_PAYLOAD_BYTES)
     fields = _unpack(payload, MAX_PAYLOAD_BYTES)
     schema = fields.get("schema")
     if type(schema) is not int:
         raise DecodeError("message has no integer schema version")
-    if schema != SCHEMA:
-        raise SchemaError(f"message of schema {schema} is unknown: this version reads {SCHEMA}")
+    if not FIRST_SCHEMA <= schema <= SCHEMA:
+        raise SchemaError(f"message of schema {schema} is unknown: this version reads {FIRST_SCHEMA} to {SCHEMA}")
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in TOPICS:
         raise DecodeError(f"message kind {_shown(kind)} is unknown")
@@ -71,6 +80,8 @@ def decode(payload: bytes) -> Message:
         raise DecodeError(f"{kind} message of {len(payload)} bytes is longer than {TOPICS[kind].max_bytes}")
     message: Message = _convert(fields, _ANY_MESSAGE)
     _check(message, kind)
+    if isinstance(message, Scores):
+        check_scores(message)
     return message
 
 
@@ -92,6 +103,22 @@ def decode_struct(payload: bytes, kind: type[StructType], max_bytes: int) -> Str
     value: StructType = _convert(_unpack(payload, max_bytes), kind)
     _check(value, kind.__name__)
     return value
+
+
+def _is_default(value: Any, defaults: dict[str, Any], name: str) -> bool:
+    return name in defaults and not isinstance(value, np.ndarray) and bool(value == defaults[name])
+
+
+@functools.cache
+def _defaults(kind: type[Message]) -> dict[str, Any]:
+    """Return the defaults that a field of this type may be left out for; arrays have none but null."""
+    found = {}
+    for field in msgspec.structs.fields(kind):
+        if field.default is not msgspec.NODEFAULT and field.name != "schema":
+            found[field.name] = field.default
+        elif field.default_factory is not msgspec.NODEFAULT:
+            found[field.name] = field.default_factory()
+    return found
 
 
 def _pack(fields: dict[str, Any]) -> bytes:

@@ -1,7 +1,8 @@
-"""The typed messages of wire schema 1: every field with its type, range, unit and meaning.
+"""The typed messages of wire schema 2: every field with its type, range, unit and meaning.
 
 Made by the agent's outlet and transport/wire/codec.py, read by ground stations; transport/WIRE.md is generated from
-here. It must only grow: new fields have defaults; no field changes type or meaning, no name is used again.
+here. It must only grow: new fields have defaults; no field changes type or meaning, no name is used again. Schema 2
+says the same as 1 and is read by the same types: its bytes are smaller, and scores and models come as changes.
 """
 
 from typing import Annotated, Any
@@ -12,7 +13,8 @@ from msgspec import Meta
 
 from stillwatch.transport.wire.names import MODEL_PATTERN, EventKind
 
-SCHEMA = 1
+SCHEMA = 2
+FIRST_SCHEMA = 1  # the oldest that is read
 _INT64 = 2**63 - 1
 
 
@@ -41,6 +43,13 @@ Means = Annotated[np.ndarray, array_of("float32 float64", "k", "d")]
 Packed = Annotated[np.ndarray, array_of("float32 float64", "k", "c")]
 PriorMean = Annotated[np.ndarray, array_of("float32 float64", "d")]
 PriorScale = Annotated[np.ndarray, array_of("float32 float64", "c")]
+Roster = Annotated[np.ndarray, array_of("int64 int32", "n")]
+PerRoster = Annotated[np.ndarray, array_of("float32 float64", "n")]
+FrameNumbers = Annotated[np.ndarray, array_of("int64", "f")]
+FrameOffsets = Annotated[np.ndarray, array_of("int16", "f")]
+FrameFlags = Annotated[np.ndarray, array_of("uint8", "f")]
+ScoreValues = Annotated[np.ndarray, array_of("float32 float16", "any")]
+Reasons = Annotated[list[Name], Meta(max_length=256)]
 ClumpCounts = Annotated[np.ndarray, array_of("float32 float16 uint32", "m")]
 ClumpRows = Annotated[np.ndarray, array_of("float32 float16 int8", "m", "d")]
 ColumnScale = Annotated[np.ndarray, array_of("float32", "d")]
@@ -124,6 +133,26 @@ class Score(Message, tag="score", kw_only=True, frozen=True):
     reason: Annotated[Name, Meta(description="why the gate refused, or empty")] = ""
 
 
+class Scores(Message, tag="scores", kw_only=True, frozen=True):
+    """The scores of up to a second's frames; its header is of the last of them. Readers see it as one `score` a frame.
+
+    `flags` of a frame: 1 learning, 2 refused, 4 has a value, 8 a rarity, 16 a surprise. `values`, `rarities`,
+    `surprises` and `reasons` are of the frames that have one, in their order.
+    """
+
+    first: Annotated[Count, Meta(description="scores of the publisher's epoch before the first of these")]
+    frames: Annotated[FrameNumbers | None, Meta(description="numbers; null: consecutive, `frame` is the last")] = None
+    offsets: Annotated[FrameOffsets, Meta(description="stream time less t_ns, in tenths of a millisecond")]
+    flags: FrameFlags
+    values: ScoreValues | None = None
+    rarities: ScoreValues | None = None
+    surprises: Annotated[ScoreValues | None, Meta(description="of the frame descriptor, in nats")] = None
+    events: Annotated[FrameNumbers | None, Meta(description="open event of each frame, or -1; null: none is open")] = (
+        None
+    )
+    reasons: Annotated[Reasons, Meta(description="why the gate refused")] = []
+
+
 class Alert(Message, tag="alert", kw_only=True, frozen=True):
     """A span of novelty, told in phases with one id: new, update, end."""
 
@@ -156,6 +185,10 @@ class Model(Message, tag="model", kw_only=True, frozen=True):
     row by row, c = d (d + 1) / 2 (`covariances`). Exactly one of both is present. `prior_scale` has the same form:
     scale matrix of the inverse Wishart, or rate of the Gamma prior on each dimension's precision. Fewer components
     than `n_components` were sent where all would pass the size limit.
+
+    With a `base` it is a change of the mixture's message of that sequence: `ids`, `counts`, `weights`, `means` and the
+    second moments are of components that are new or moved, `roster` lists all that are left, in their order; those
+    that did not move keep their rows. Whoever lacks the base asks for a snapshot, which holds the whole.
     """
 
     which: Annotated[str, Meta(pattern=MODEL_PATTERN)]
@@ -185,6 +218,10 @@ class Model(Message, tag="model", kw_only=True, frozen=True):
     born: IdVector | None = None
     died: IdVector | None = None
     labels: Annotated[dict[Name, Name], Meta(max_length=256, description="people's names, by component id")] = {}
+    base: Annotated[Index, Meta(description="sequence of the model that this changes; -1: it is whole")] = -1
+    roster: Annotated[Roster | None, Meta(description="ids of all components after the change")] = None
+    roster_counts: PerRoster | None = None
+    roster_weights: PerRoster | None = None
 
 
 class Clumps(Message, tag="clumps", kw_only=True, frozen=True):
@@ -259,7 +296,7 @@ class Summary(Message, tag="summary", kw_only=True, frozen=True):
 
 
 MESSAGES: tuple[type[Message], ...] = (
-    Status, Score, Alert, Model, Clumps, Exemplar, GateChange, SourceChange, LogNotice, Summary,
+    Status, Score, Alert, Model, Clumps, Exemplar, GateChange, SourceChange, LogNotice, Summary, Scores,
 )  # fmt: skip
 
 
@@ -309,6 +346,13 @@ class Headers:
             "frame": frame,
             "valid": valid,
         }
+
+    def peek(
+        self, *, t_ns: int, mono_ns: int = 0, wall_ns: int = 0, source_ns: int | None = None, frame: int = -1
+    ) -> dict[str, Any]:
+        """Return a header for what is not sent as it is: it takes no sequence."""
+        times = {"t_ns": t_ns, "mono_ns": mono_ns, "wall_ns": wall_ns, "source_ns": source_ns, "frame": frame}
+        return {**self._common, "sequence": 0, **times}
 
     def sequences(self) -> dict[str, int]:
         """Return the next sequence of every kind, for Status: readers find lost messages by it at each heartbeat."""

@@ -78,23 +78,24 @@ TOPICS: dict[str, Topic] = dict([
     _topic(m.Model,          1.0, 512 * KIB,     4,   4,      0.0, len(MODELS), True),
     _topic(m.Exemplar,       1.0,  16 * KIB,    64,   5,      0.0, 160),
     _topic(m.Score,         30.0,   1 * KIB,    64,   6,      5.0),
+    _topic(m.Scores,         2.0,   8 * KIB,    64,   6,      5.0),
     _topic(m.Clumps,         1.0, 256 * KIB,     2,   7,     60.0, len(MODELS)),
 ])  # fmt: skip
 
 MAX_PAYLOAD_BYTES = max(topic.max_bytes for topic in TOPICS.values())
 
 
-def topic_bytes(agent_id: str, kind: str = "") -> bytes:
-    """Return `v1/<agent>/<kind>/`, or the prefix of all of an agent's topics; the slash ends each name.
+def topic_bytes(agent_id: str, kind: str = "", schema: int = m.SCHEMA) -> bytes:
+    """Return `v2/<agent>/<kind>/`, or the prefix of all of an agent's topics; the slash ends each name.
 
     Subscriptions match by prefix: without the terminator `cam1` would also get `cam10`. Raises EncodeError for an
     unknown kind.
     """
     if not kind:
-        return f"v{m.SCHEMA}/{agent_id}/".encode()
+        return f"v{schema}/{agent_id}/".encode()
     if kind not in TOPICS:
         raise EncodeError(f"topic kind {kind!r} is not one of {sorted(TOPICS)}")
-    return f"v{m.SCHEMA}/{agent_id}/{kind}/".encode()
+    return f"v{schema}/{agent_id}/{kind}/".encode()
 
 
 def key_of(message: m.Message) -> str:

@@ -19,6 +19,13 @@ from stillwatch.transport.live.security import load_server_keys
 from stillwatch.transport.wire import messages as m
 from stillwatch.transport.wire.codec import encode
 
+NOISE = np.random.default_rng(1)
+
+
+def noise(size: int) -> bytes:
+    """Return bytes that deflate makes no shorter."""
+    return NOISE.bytes(size)
+
 
 class Agent:
     """The test's end: start, ask, stop."""
@@ -93,15 +100,16 @@ class _Worker:
             case "score":
                 return m.Score(**self.header(m.Score, now), value=float(number))
             case "alert":
-                return m.Alert(**self.header(m.Alert), id=number, phase="new", thumbnail=bytes(size))
+                return m.Alert(**self.header(m.Alert), id=number, phase="new", thumbnail=noise(size))
             case "exemplar":
-                return m.Exemplar(**self.header(m.Exemplar), id=number, thumbnail=bytes(size))
+                return m.Exemplar(**self.header(m.Exemplar), id=number, thumbnail=noise(size))
             case "status":
                 header = self.header(m.Status, now)
                 return m.Status(**header, state="live", sequences=self.headers.sequences(), drops=self.publisher.drops)
             case "model":
                 k = max(1, size // 80)
-                zeros = np.zeros((k, 10), np.float32)
+                rows = NOISE.normal(size=(k, 10)).astype(np.float32)  # which no codec makes small
+                zeros = np.zeros(10, np.float32)
                 return m.Model(
                     **self.header(m.Model),
                     which="patches",
@@ -110,12 +118,12 @@ class _Worker:
                     n_components=k,
                     model_epoch=number,
                     ids=np.arange(k),
-                    counts=zeros[:, 0],
-                    weights=zeros[:, 0],
-                    means=zeros,
-                    variances=zeros,
-                    prior_mean=zeros[0],
-                    prior_scale=zeros[0],
+                    counts=rows[:, 0],
+                    weights=rows[:, 1],
+                    means=rows,
+                    variances=rows**2,
+                    prior_mean=zeros,
+                    prior_scale=zeros,
                     prior_strength=1.0,
                     prior_dof=1.0,
                     concentration=1.0,

@@ -3,15 +3,20 @@
 What a ground station in another language would do. Arrays become nested lists.
 """
 
+import pathlib
 import struct
+import zlib
 
 import msgpack
 
+DICTIONARY = (pathlib.Path(__file__).parents[2] / "golden" / "wire_v2" / "dictionary.bin").read_bytes()
 FORMATS = {1: "B", 2: "b", 3: "H", 4: "h", 5: "I", 6: "i", 7: "Q", 8: "q", 9: "e", 10: "f", 11: "d"}
 
 
 def decode(payload: bytes) -> dict:
     """Return the message as a dict."""
+    if payload[:1] == b"\xc1":
+        payload = zlib.decompressobj(wbits=-15, zdict=DICTIONARY).decompress(payload[1:])
     return msgpack.unpackb(payload, ext_hook=_array, strict_map_key=True)
 
 

@@ -96,6 +96,18 @@ def _written() -> list[m.Message]:
             endpoints={"data": "tcp://127.0.0.1:5570"},
         ),
         m.Score(**HEADER, value=3.5, rarity=1024.0, frame_surprise=-20.25, event=7, accepted=True, reason=""),
+        m.Scores(
+            **HEADER,
+            first=357,
+            frames=np.array([350, 352, 359, 360]),
+            offsets=np.array([-9000, -7000, -800, 0], np.int16),
+            flags=np.array([1, 28, 2, 20], np.uint8),
+            values=np.array([3.5, -0.25], np.float16),
+            rarities=np.array([1024.0], np.float16),
+            surprises=np.array([-20.25, 7.0], np.float16),
+            events=np.array([-1, 7, 7, 7]),
+            reasons=["dark"],
+        ),
         m.Alert(
             **HEADER,
             id=7,

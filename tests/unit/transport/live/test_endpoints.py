@@ -70,7 +70,7 @@ def test_payload_of_another_kind_or_agent_is_not_published():
 
 
 def test_topic_ends_with_its_terminator_and_must_be_known():
-    assert topic_bytes("cam1", "score") == b"v1/cam1/score/"
-    assert topic_bytes("cam1") == b"v1/cam1/"
+    assert topic_bytes("cam1", "score") == b"v2/cam1/score/"
+    assert topic_bytes("cam1") == b"v2/cam1/"
     with pytest.raises(EncodeError, match="gossip"):
         topic_bytes("cam1", "gossip")

@@ -1,6 +1,6 @@
 """The bytes of every schema version stay readable for ever, and those of this version stay what they are.
 
-tests/golden/wire_v1/README.md says how the files are made; a change here is a change for every ground station.
+tests/golden/wire_v2/README.md says how the files are made; a change here is a change for every ground station.
 """
 
 import pytest
@@ -9,10 +9,13 @@ from wire_decoder import decode as independent_decode
 from wire_examples import examples
 
 from stillwatch.transport.wire.codec import decode, encode
+from stillwatch.transport.wire.compact import DICTIONARY, expand
+from stillwatch.transport.wire.messages import LogNotice
 
-WIRE_V1 = GOLDEN / "wire_v1"
-FILES = sorted(WIRE_V1.glob("*.msgpack"))
-EARLIER = sorted(WIRE_V1.glob("earlier/*.msgpack"))  # of before a field was added: kind_number
+FILES = sorted((GOLDEN / "wire_v2").glob("*.msgpack"))
+EARLIER = sorted(
+    path for old in ("*.msgpack", "earlier/*.msgpack") for path in (GOLDEN / "wire_v1").glob(old)
+)  # of before a field was added: kind_number
 
 
 def test_there_is_a_file_for_every_kind():
@@ -20,8 +23,18 @@ def test_there_is_a_file_for_every_kind():
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_message_of_this_version_has_exactly_these_bytes(path):
-    assert encode(examples()[path.stem]).hex() == path.read_bytes().hex()
+def test_message_of_this_version_expands_to_exactly_these_bytes(path):
+    assert expand(encode(examples()[path.stem]), 100_000) == expand(path.read_bytes(), 100_000)
+
+
+def test_dictionary_of_schema_2_never_changes():
+    assert (GOLDEN / "wire_v2" / "dictionary.bin").read_bytes() == DICTIONARY
+
+
+def test_notice_of_schema_1_has_the_bytes_that_stations_of_then_read():
+    notice = examples()["log"]
+    old = LogNotice(**{name: getattr(notice, name) for name in notice.__struct_fields__} | {"schema": 1})
+    assert encode(old) == (GOLDEN / "wire_v1" / "log.msgpack").read_bytes()
 
 
 @pytest.mark.parametrize("path", FILES + EARLIER, ids=lambda path: path.stem)
