@@ -21,15 +21,16 @@ class ScoreBatch:
         self._head = head
         self._waiting: list[m.Score] = []
         self._first = 0  # scores sent before those that wait
+        self._before_ns: int | None = None  # stream time of the score before the newest
 
     def add(self, score: m.Score) -> Iterator[m.Scores]:
         """Take a score; yield the batch where the next one would come over a second after the first."""
         if self._waiting and not self._waiting[-1].t_ns <= score.t_ns <= self._waiting[0].t_ns + LONGEST_NS:
             yield from self.flush()  # time has begun anew, or stood still
         self._waiting.append(score)
-        begun, last = self._waiting[0].t_ns, self._waiting[-1].t_ns
-        step = last - self._waiting[-2].t_ns if len(self._waiting) > 1 else 0
-        if last - begun + step >= SPAN_NS or len(self._waiting) >= MOST_FRAMES:
+        step = 0 if self._before_ns is None else score.t_ns - self._before_ns  # that the next one is expected after
+        self._before_ns = score.t_ns
+        if score.t_ns - self._waiting[0].t_ns + step >= SPAN_NS or len(self._waiting) >= MOST_FRAMES:
             yield from self.flush()
 
     def flush(self) -> Iterator[m.Scores]:

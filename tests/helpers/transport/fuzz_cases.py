@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import msgpack
 import numpy as np
 
+from stillwatch.transport.wire.compact import expand
+
 
 def mutated(rng: np.random.Generator, good: list[bytes]) -> bytes:
     """Return a good payload after one to four of: flip, cut, insert, repeat, splice with another."""
@@ -58,7 +60,7 @@ def payloads(seed: int, count: int, good: list[bytes]) -> Iterator[bytes]:
             case 1:
                 yield msgpack.packb(random_value(rng))
             case 2 | 3:
-                fields = msgpack.unpackb(good[rng.integers(len(good))], strict_map_key=False)
+                fields = msgpack.unpackb(expand(good[rng.integers(len(good))], 1_000_000), strict_map_key=False)
                 names = list(fields)
                 fields[names[rng.integers(len(names))]] = random_value(rng)
                 yield msgpack.packb(fields)
