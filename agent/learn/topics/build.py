@@ -11,8 +11,10 @@ from stillwatch.kernels import topics as kernels
 from stillwatch.learn.mixture.build import SPLIT_UPDATES, ModelBuilder
 from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.families.places import EVIDENCE, SplitTask
+from stillwatch.learn.mixture.items import Items
+from stillwatch.learn.mixture.report import BuildReport
 from stillwatch.learn.topics.documents import FIRST_ALPHA, Documents
-from stillwatch.learn.topics.words import Words
+from stillwatch.learn.topics.words import as_words
 
 REFINEMENTS = 4  # restricted updates with the documents' weights, after those of the mixture's split
 SETTLED = 1e-3  # the largest change of a share below which they end
@@ -49,9 +51,9 @@ class TopicBuilder(ModelBuilder):
         n = self.n_components
         mixture_common.sticks_expectation(self.counts(), self.order(), self.alpha, self._no_weight[:n], self.weight[:n])
 
-    def maximise(self, items: Words) -> None:
+    def maximise(self, items: Items) -> None:
         """Update q(eta), alpha and q(pi) from the responsibilities (3.18-3.22)."""
-        self.documents.count(items, self.candidates, self.shares)
+        self.documents.count(as_words(items), self.candidates, self.shares)
         super().maximise(items)
 
     def _weights_evidence(self) -> float:
@@ -60,20 +62,21 @@ class TopicBuilder(ModelBuilder):
     def _weights_expected(self) -> float:
         return self.documents.expected_likelihood(self.n_components)
 
-    def _log_joints(self, items: Words, first: int, n_rows: int) -> None:
+    def _log_joints(self, items: Items, first: int, n_rows: int) -> None:
         super()._log_joints(items, first, n_rows)
-        expected = self.documents.expected
+        words, expected = as_words(items), self.documents.expected
         kernels.add_expected_block(
-            first, n_rows, self.n_components, items.n_clumps, items.group, items.spread, expected, self._block
+            first, n_rows, self.n_components, words.n_clumps, words.group, words.spread, expected, self._block
         )
 
-    def _add_weights(self, items: Words, rows: np.ndarray, k: int, logits: np.ndarray) -> None:
+    def _add_weights(self, items: Items, rows: np.ndarray, k: int, logits: np.ndarray) -> None:
         self._odds[:] = self.documents.expected[:, k]
-        kernels.add_expected_list(rows, items.n_clumps, items.group, items.spread, self._odds, logits)
+        words = as_words(items)
+        kernels.add_expected_list(rows, words.n_clumps, words.group, words.spread, self._odds, logits)
 
     # The moves
 
-    def _split(self, items: Words, k: int, seed: int = -1) -> tuple[float, np.ndarray]:
+    def _split(self, items: Items, k: int, seed: int = -1) -> tuple[float, np.ndarray]:
         """Split one topic into the trial places; return the gain, -inf where there is no split, and both counts.
 
         The mixture's split proposes; restricted updates with the documents' weights (3.5.1) refine it. Alpha is
@@ -96,17 +99,17 @@ class TopicBuilder(ModelBuilder):
         gain -= docs.topic_evidence(np.ascontiguousarray(docs.words[:, k]), docs.alpha[k])
         return float(gain), parts
 
-    def _refine(self, items: Words, rows: np.ndarray, weights: np.ndarray, k: int, share: np.ndarray) -> np.ndarray:
+    def _refine(self, items: Items, rows: np.ndarray, weights: np.ndarray, k: int, share: np.ndarray) -> np.ndarray:
         """Iterate the restricted updates; return alpha of the two children."""
         family, docs, n = self.family, self.documents, len(rows)
         children, centre = (family.child_a, family.child_b), family.moments.mean[k].copy()
         parts, logits = self._parts_of_split[:, :n], self._logits_of_split[:, :n]
-        alphas = np.zeros(2)
+        alphas, words = np.zeros(2), as_words(items)
         for update in range(REFINEMENTS + 1):
             np.multiply(weights, share, out=parts[0])
             np.subtract(weights, parts[0], out=parts[1])
             for side in (0, 1):
-                kernels.words_of_list(rows, parts[side], items.group, items.spread, items.n_clumps, self._side[side])
+                kernels.words_of_list(rows, parts[side], words.group, words.spread, words.n_clumps, self._side[side])
             masses = parts.sum(axis=1)
             alphas[:] = np.maximum(docs.alpha[k] * masses / max(masses.sum(), 1e-300), kernels.LEAST_ALPHA)
             if update:
@@ -118,7 +121,7 @@ class TopicBuilder(ModelBuilder):
             for side, child in enumerate(children):
                 family.log_joint(items, rows, child, 0.0, logits[side])
                 self._expect_side(side, alphas[side])
-                kernels.add_expected_list(rows, items.n_clumps, items.group, items.spread, self._odds, logits[side])
+                kernels.add_expected_list(rows, words.n_clumps, words.group, words.spread, self._odds, logits[side])
             if mixture_common.update_share(logits[0], logits[1], 0.0, 1, share) < SETTLED:
                 break
         return alphas
@@ -164,14 +167,14 @@ class TopicBuilder(ModelBuilder):
         self.documents.words[:], self.documents.alpha[:] = self._saved_words, self._saved_alpha
         super()._undo(saved)
 
-    def _start(self, items: Words, label: np.ndarray, n_components: int) -> None:
+    def _start(self, items: Items, label: np.ndarray, n_components: int) -> None:
         self.documents.alpha[:n_components] = FIRST_ALPHA
         super()._start(items, label, n_components)
 
-    def build(self, items: Words, *, warm: bool, merges: bool, fresh: int = 0):
+    def build(self, items: Items, *, warm: bool, merges: bool, fresh: int = 0) -> BuildReport:
         """Improve the model on all words; those from `fresh` on are new, and so may their documents be."""
         if self.n_components:
-            self.documents.begin(items, fresh, self.n_components)
+            self.documents.begin(as_words(items), fresh, self.n_components)
         return super().build(items, warm=warm, merges=merges, fresh=fresh)
 
     def arrays(self) -> list[np.ndarray]:

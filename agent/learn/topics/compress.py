@@ -6,8 +6,9 @@ Called by agent/learn/topics/topics.py after model building and the merging of d
 import numpy as np
 
 from stillwatch.learn.mixture.compress import Compressor
+from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.topics.build import TopicBuilder
-from stillwatch.learn.topics.words import Words
+from stillwatch.learn.topics.words import as_words
 
 
 def clump_cost(family_cost: int, n_groups: int) -> int:
@@ -30,15 +31,17 @@ class WordCompressor(Compressor):
     def _are_dear(self, n_components: int) -> bool:
         return False
 
-    def _carry(self, items: Words, order: np.ndarray, groups: np.ndarray, single: np.ndarray) -> None:
-        self._documents.spread_of(items, order, self.bounds, groups, self._spread)
-        kept = items.group[: items.n_items][single]
+    def _carry(self, items: Items, order: np.ndarray, groups: np.ndarray, single: np.ndarray) -> None:
+        words = as_words(items)
+        self._documents.spread_of(words, order, self.bounds, groups, self._spread)
+        kept = words.group[: words.n_items][single]
         self._groups[: len(kept)] = kept
 
-    def _summarise(self, items: Words) -> None:
+    def _summarise(self, items: Items) -> None:
         super()._summarise(items)
-        items.spread[: items.n_clumps] = self._spread[: items.n_clumps]
-        items.group[items.n_clumps : items.n_items] = self._groups[: items.n_items - items.n_clumps]
+        words = as_words(items)
+        words.spread[: words.n_clumps] = self._spread[: words.n_clumps]
+        words.group[words.n_clumps : words.n_items] = self._groups[: words.n_items - words.n_clumps]
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""

@@ -33,3 +33,9 @@ class Words(Items):
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
         return [*super().arrays(), self.group, self.spread]
+
+
+def as_words(items: Items) -> Words:
+    """Return items as the words that a topic model's are: what it shares with the mixture speaks of items."""
+    assert isinstance(items, Words), "a topic model was given items without documents"
+    return items

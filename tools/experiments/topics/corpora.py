@@ -124,7 +124,8 @@ def _pictures(path: pathlib.Path, n_classes: int, seed: int) -> tuple[np.ndarray
 def _descriptors(sift: cv2.SIFT, grey: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     height, width = grey.shape
     x, y = rng.uniform(0, width, N_DESCRIPTORS), rng.uniform(0, height, N_DESCRIPTORS)
-    sizes = np.exp(rng.uniform(*np.log(SIZES), N_DESCRIPTORS))
+    smallest, largest = (float(np.log(size)) for size in SIZES)
+    sizes = np.exp(rng.uniform(smallest, largest, N_DESCRIPTORS))
     points = [cv2.KeyPoint(float(a), float(b), float(size), 0.0) for a, b, size in zip(x, y, sizes, strict=True)]
     _, rows = sift.compute(grey, points)
     assert rows is not None

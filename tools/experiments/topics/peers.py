@@ -70,7 +70,7 @@ def lda_density(model: Any, words: QuantisedWords, given: Corpus, asked: Corpus)
 def hdp(histograms: np.ndarray) -> Callable[[np.ndarray], np.ndarray] | None:
     """Return a function from word counts to topic shares, learnt by gensim's HdpModel; None where gensim is not."""
     try:
-        from gensim.models import HdpModel  # type: ignore[import-not-found]
+        from gensim.models import HdpModel
     except ImportError:
         return None
 
