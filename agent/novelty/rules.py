@@ -120,6 +120,7 @@ UNALIKE = 2.5  # farther ones are not
 MAX_KINDS = 48  # kinds remembered: those not seen for longest give way
 LEAST_KIND_VISITS = 2  # visits until a kind can be usual: by chance one comes at any rate
 KIND_PRIOR_S = 5.0  # seconds of watching without a visit that are taken for granted: two in a moment are no rate
+NEWEST_VISITS = 4  # visits that say how often a kind comes now: what began an hour late is known after so many
 USUAL_RATE = 2.4  # times the alerts an hour that may be told: a kind that comes so often is counted, not told
 LEAST_VISITS = 4  # visits until someone can be strange: before, everybody is
 OUTSTANDING = 1.3  # times the distance that OUTSTANDING_SHARE of the last visits had when they came:

@@ -23,6 +23,7 @@ from power_processes import (
 )
 from recordings import make_video
 
+from stillwatch.base import ExitCode
 from stillwatch.restart import checkpoint
 from stillwatch.transport.disk.record_format import KIND_GAP
 from stillwatch.transport.disk.record_log import read_records
@@ -95,7 +96,8 @@ def _run_with_bad_disk(video, good, bad, break_it, mend_it):
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
         lines = errors.splitlines()
-        assert process.returncode == 0, errors
+        assert process.returncode == ExitCode.NOT_KEPT, errors  # of a file's run: frames of it are not on the disk
+        assert sum("NOT kept" in line and "records of the recording" in line for line in lines) == 1, errors
     finally:
         process.kill()
         process.communicate()

@@ -184,7 +184,7 @@ def watch_stages(watch: Stopwatch, pipeline) -> None:
         (pipeline.novelty, "score", "novelty"),
         (pipeline.novelty, "settle", "novelty"),
         (pipeline.events, "update", "events"),
-        (pipeline, "_offer", "sampling"),
+        (pipeline.learners, "offer", "sampling"),
         (pipeline.learners, "activate", "activation"),
         (pipeline, "_publish", "publishing"),
         (pipeline.learners, "_learn", "learning (worker)"),

@@ -63,7 +63,7 @@ def main(args) -> int:
         "patch_variance_kept": variance_kept(encoder.patch, fitted_on[0]),
         "frame_variance_kept": variance_kept(encoder.frame, fitted_on[1]),
     }
-    print_json(report) if args.json else describe(report)
+    print_json(report) if args.json else print(describe(report))
     return 0
 
 

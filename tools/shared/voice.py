@@ -63,11 +63,8 @@ class RunVoice:
             self._started_t_ns = message.t_ns
         if isinstance(message, Alert):
             self._alert(message)
-        elif isinstance(message, LogNotice):
-            if self._as_json:
-                self._object("notice", {"level": message.level, "code": message.code, "text": message.text})
-            elif message.level != "info":
-                self._line.say(f"{message.level}: {message.text}", to=sys.stderr)
+        elif isinstance(message, LogNotice) and self._as_json:  # a person reads it in the log, on the same terminal
+            self._object("notice", {"level": message.level, "code": message.code, "text": message.text})
 
     def note(self, text: str) -> None:
         """Say one line at the start or the end."""

@@ -20,6 +20,7 @@ from stillwatch.novelty.rules import (
     LEAST_VISITS,
     LOOK_MEMORY,
     MAX_KINDS,
+    NEWEST_VISITS,
     NS,
     OUTSTANDING,
     OUTSTANDING_SHARE,
@@ -49,11 +50,11 @@ class _Table:
     """One row for each kind, in columns of fixed size, and what all visits share.
 
     id: -1 in a free row. count: visits, all; recent: with half-lives. mean: of their looks. places: how many went
-    there. part: mean of their looks while they were not seen whole, of part_n visits. spread: sum of the logarithms
-    of a look's variance within visits, of spread_n visits, in part and whole. lately: kinds of the last visits, -1
-    where nobody knows; n_lately: of how many. strange: distances of the last visits from the nearest kind when they
-    came, -1 where there was none. passed: how many visits went where, those included whose kind nobody knows.
-    watched_s: seconds, with half-lives.
+    there. newest_ns: ends of the last visits, the oldest first, -1 before there were so many. part: mean of their
+    looks while they were not seen whole, of part_n visits. spread: sum of the logarithms of a look's variance within
+    visits, of spread_n visits, in part and whole. lately: kinds of the last visits, -1 where nobody knows; n_lately:
+    of how many. strange: distances of the last visits from the nearest kind when they came, -1 where there was none.
+    passed: how many visits went where, those included whose kind nobody knows. watched_s: seconds, with half-lives.
     """
 
     mean: np.ndarray
@@ -64,6 +65,7 @@ class _Table:
     recent: np.ndarray = saved_array((MAX_KINDS,), np.float64, low=0.0)
     first_ns: np.ndarray = saved_array((MAX_KINDS,), np.int64, low=0)
     last_ns: np.ndarray = saved_array((MAX_KINDS,), np.int64, low=0)
+    newest_ns: np.ndarray = saved_array((MAX_KINDS, NEWEST_VISITS), np.int64, fill=-1, low=-1)
     part_n: np.ndarray = saved_array((MAX_KINDS,), np.int64, low=0)
     spread_n: np.ndarray = saved_array((2,), np.float64, low=0.0)
     places: np.ndarray = saved_array((MAX_KINDS, *_COARSE), np.float64, low=0.0)
@@ -137,7 +139,8 @@ class Kinds(Recorded):
         look : ndarray of shape (n_dims,), of what was seen: who looks like no usual kind in part is of none
         """
         table = self._table
-        usual = (table.count >= self._enough) & (self._per_hour(table.recent) >= self._usual_per_hour)
+        often = np.maximum(self._per_hour(table.recent), self._per_hour_lately(np.arange(MAX_KINDS)))
+        usual = (table.count >= self._enough) & (often >= self._usual_per_hour)
         here = float(table.places[usual, cell[0], cell[1]].sum())
         lately = table.lately[RECENT_VISITS - table.n_lately :]
         of_usual = float(np.isin(lately, table.id[usual]).sum()) / (len(lately) + 1.0)
@@ -162,12 +165,20 @@ class Kinds(Recorded):
         came = np.minimum(table.recent[rows], table.places[rows, cell[0], cell[1]])
         like_it = float(_alike(distances) @ came)
         enough = min(like_it / self._enough, 1.0)
-        often = min(self._per_hour(like_it) / max(self._usual_per_hour, 1e-9), 1.0)
+        alike = rows[distances <= ALIKE]
+        often = max(self._per_hour(like_it), float(self._per_hour_lately(alike).max(initial=0.0)))
+        often = min(often / max(self._usual_per_hour, 1e-9), 1.0)
         usual = enough * often**2
         return usual, self._strange(float(distances.min()))
 
     def _per_hour(self, visits):
         return visits * 3600.0 / (self._table.watched_s + KIND_PRIOR_S)
+
+    def _per_hour_lately(self, rows: np.ndarray) -> np.ndarray:
+        """Return how often kinds have come by their last visits: what begins late is as usual as what always was."""
+        first = self._table.newest_ns[rows, 0]
+        elapsed_s = np.maximum(self._table.t_ns - first, 1) / NS
+        return np.where(first >= 0, (NEWEST_VISITS - 1) * 3600.0 / elapsed_s, 0.0)
 
     def _strange(self, distance: float) -> float:
         """Return how far a distance from the nearest kind stands out of those of earlier visits, 0 to 1."""
@@ -220,6 +231,8 @@ class Kinds(Recorded):
             table.part[row] += (part - table.part[row]) / min(table.part_n[row], 10)
         table.places[row] += _around(places)
         table.last_ns[row] = t_ns
+        table.newest_ns[row, :-1] = table.newest_ns[row, 1:]
+        table.newest_ns[row, -1] = t_ns
         return int(table.id[row])
 
     def _enter(self, look: np.ndarray, t_ns: int) -> int:
@@ -229,7 +242,7 @@ class Kinds(Recorded):
         row = int(free[0]) if len(free) else int(np.argmin(table.last_ns))
         table.id[row], table.next_id = table.next_id, table.next_id + 1
         table.count[row], table.recent[row], table.mean[row], table.places[row] = 0, 0.0, look, 0.0
-        table.part_n[row], table.part[row] = 0, 0.0
+        table.part_n[row], table.part[row], table.newest_ns[row] = 0, 0.0, -1
         table.first_ns[row] = t_ns
         return row
 

@@ -23,7 +23,7 @@ def commands_of(page: str) -> list[str]:
     """Return the commands of ours that a page shows: one word, or a group and its member where one is named."""
     found = []
     for line in typed(page):
-        for first, second in re.findall(r"(?:^|/|&& )stillwatch ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", line):
+        for first, second in re.findall(r"(?:^|/|&& )stillwatch ([a-z][a-z-]*)(?![\w.])(?: ([a-z][a-z-]*))?", line):
             found.append(f"{first} {second}".strip() if first in GROUPS else first)
     return found
 

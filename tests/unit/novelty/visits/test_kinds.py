@@ -116,3 +116,14 @@ def test_a_saved_table_with_a_kind_of_no_id_is_refused():
     state["id"][0] = -2
     with pytest.raises(SnapshotError, match="kinds of visits: id"):
         kinds.restore(state)
+
+
+def test_a_kind_that_begins_after_a_quiet_hour_is_known_after_four_visits():
+    kinds = made(halflife_s=1e9)
+    watch(kinds, [], 3000)
+    watch(kinds, [(3000 + 7 * k, CAR) for k in range(1, 4)], 25, begin_s=3000)
+    assert kinds.judge(CAR, ON_PATH)[0] < 0.1
+    watch(kinds, [(3028, CAR)], 5, begin_s=3025)
+    assert kinds.judge(CAR, ON_PATH)[0] == 1.0
+    watch(kinds, [], 300, begin_s=3030)
+    assert kinds.judge(CAR, ON_PATH)[0] < 0.1  # it has stayed away
