@@ -12,15 +12,16 @@ NEIGHBOURS = 3  # patches across: things cover neighbouring patches, noise does 
 MAX_REGIONS = 8  # regions of a frame: more are no places to point at
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
-LEAST_SPREAD = 0.8  # deviations of patches: the smallest of a moving frame's statistic, and what it is taken for first
+# Deviations of patches: the smallest deviation of a moving frame's statistic, and what it is taken for at first.
+LEAST_SPREAD_COMPONENTS = 0.8
 
-# -- a moving camera: what was seen of patches (patch_memory.py) ---------------------------------------------
+# -- a moving camera: how surprising the rows of each component are (baselines.py) ---------------------------
 
-KEPT_ROWS = 2048  # patches kept of all that was watched: three times as many rank frames no better
-KEPT_ROWS_PER_FRAME = 64  # patches: a frame's resemble each other, more of them say little
-STRIDE = 2  # patches: each is judged for its neighbours as well, whose windows overlap with its own
-USUAL_FRAMES = 500  # frames that the usual distance of patches is an average over
-LEAST_DEVIATION = 1e-3  # of distances, in units of descriptors: of patches that are all alike
+LEAST_SHARE = 0.05  # of the typical variance: the least that a component may have
+KEPT_ROWS = 2048  # rows of the whole past, 30 a component where there are many
+KEPT_ROWS_PER_FRAME = 64  # rows: a frame's patches resemble each other, more of them say little
+SHRINK_ROWS = 20  # rows: a component with this many kept ones is judged half by them, half by all
+LEAST_DEVIATION = 1e-3  # nats: of rows that all surprise alike
 
 # -- the spread of frames ------------------------------------------------------------------------------------
 
