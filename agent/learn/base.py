@@ -215,11 +215,15 @@ class Estimator(Configured, Restorable):
 
         Raises ValueError as `partial_fit` does; nothing changes then.
         """
+        return self._fit_anew(X, y)
+
+    def _fit_anew(self, X: np.ndarray, y: Any, **given: Any) -> Self:
+        """Do what `fit` says, for learners whose `partial_fit` is given more."""
         rows = check_rows(X, None, type(self).__name__)
         if not len(rows):
             raise ValueError(f"X: 0 sample(s) (shape={rows.shape}) while a minimum of 1 is required.")
         fresh = self._fresh(rows.shape[1])
-        self._become(fresh.partial_fit(X, y).flush())
+        self._become(fresh.partial_fit(X, y, **given).flush())
         return self
 
     def partial_fit(self, X: np.ndarray, y: Any = None) -> Self:

@@ -9,24 +9,24 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from stillwatch.base import Commit, NotFittedError, State
-from stillwatch.learn.base import Estimator, not_fitted
+from stillwatch.base import Commit, State
 from stillwatch.learn.mixture import views
 from stillwatch.learn.mixture.build import ModelBuilder
 from stillwatch.learn.mixture.compress import Compressor
 from stillwatch.learn.mixture.families import clump_cost, make_family
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture
-from stillwatch.learn.mixture.priors import Normaliser, prior_parameters
+from stillwatch.learn.mixture.priors import prior_parameters
 from stillwatch.learn.mixture.report import BuildReport
-from stillwatch.learn.mixture.saved import VERSION, Room, Totals, arrays_of, check_state, take_arrays, width_of
+from stillwatch.learn.mixture.saved import VERSION, Room, arrays_of, check_state, take_arrays
+from stillwatch.learn.mixture.streamed import StreamedModel
 from stillwatch.learn.mixture.top_down import CompressReport
 
 # The horizon is a guess: compression never acts as if less than this many times what was seen were still to come.
 LEAST_MAGNIFICATION = 20.0
 
 
-class MemoryBoundedMixture(Estimator):
+class MemoryBoundedMixture(StreamedModel[StudentMixture]):
     """Incremental Dirichlet process mixture of Gaussians in a fixed amount of memory.
 
     Parameters
@@ -141,11 +141,6 @@ class MemoryBoundedMixture(Estimator):
         self.seed = seed
 
     @property
-    def rows_per_epoch(self) -> int:
-        """E: `epoch_size`, or half of the memory where that is None."""
-        return self.memory // 2 if self.epoch_size is None else self.epoch_size
-
-    @property
     def _form(self) -> str:
         return "rounded" if (self.covariance, self.clump_moments) == ("full", "rounded") else self.covariance
 
@@ -164,18 +159,8 @@ class MemoryBoundedMixture(Estimator):
         self._items = Items(d, family.n_second, self.memory, budget // cost, family.n_codes)
         self._builder = ModelBuilder(family, self.memory, self.concentration, self.max_iterations)
         self._compressor = Compressor(self._builder, budget, self.compression)
-        self._pending = np.zeros((n_epoch, d))
-        self._n_pending = 0
-        self._n_far = 0
-        self._normaliser: Normaliser | None = None
-        self._predictive: StudentMixture | None = None
+        self._begin()
         self._old_born = np.zeros(0, np.int64)  # birth epochs of the last model's components, in its order
-        self.epoch_ = 0
-        self.n_seen_ = 0
-        self.refused_ = 0
-        self.widened_ = 0
-        self.free_energy_ = float("nan")
-        self.report_: dict[str, Any] = {}
 
     # Learning
 
@@ -195,66 +180,20 @@ class MemoryBoundedMixture(Estimator):
             return self
         rows = self._rows_to_learn(X)
         views.check_sizes(rows)
-        start = 0
-        while start < len(rows):
-            stop = start + len(self._pending) - self._n_pending - self._n_far
-            self._buffer(rows[start:stop])
-            start = stop
-            if self._n_pending + self._n_far == len(self._pending):
-                self.flush()
+        self._take(rows)
         return self
-
-    def flush(self) -> Self:
-        """Learn the rows buffered so far as a smaller epoch; nothing happens where there are none."""
-        if self._is_allocated:
-            self._settle_far()
-            if self._n_pending:
-                self._learn()
-        return self
-
-    def _buffer(self, rows: np.ndarray) -> None:
-        rows = rows.astype(np.float64)
-        if self._normaliser is not None:
-            far = self._normaliser.is_far(rows)
-            for row in rows[far]:  # they wait at the other end: should most rows be like them, it is us who are wrong
-                self._n_far += 1
-                self._pending[-self._n_far] = row
-            self.refused_ += int(np.count_nonzero(far))
-            rows = rows[~far]
-        self._pending[self._n_pending : self._n_pending + len(rows)] = rows
-        self._n_pending += len(rows)
-
-    def _settle_far(self) -> None:
-        """Forget the rows that lay absurdly far out, or widen the units where they are most of what came."""
-        n_far, self._n_far = self._n_far, 0
-        if self._normaliser is None or n_far <= self._n_pending:
-            return
-        end = self._n_pending + n_far
-        self._pending[self._n_pending : end] = self._pending[len(self._pending) - n_far :][::-1].copy()
-        self._n_pending = end
-        self.refused_ -= n_far
-        self.widened_ += 1
-        old = self._normaliser
-        self._normaliser = old.widened(self._pending[:end], by_column=self._by_column)
-        views.rescale(self._builder, self._items, old, self._normaliser)
 
     @property
     def _by_column(self) -> bool:
-        return self.covariance == "diagonal" or self.scaling == "column"
+        return super()._by_column or self.scaling == "column"
 
     def _learn(self) -> None:
         """One round of the algorithm: model building on all items, then compression of them."""
-        rows = self._pending[: self._n_pending]
-        if self._normaliser is None:
-            self._normaliser = Normaliser.measure(rows, by_column=self._by_column)
-        far = self._normaliser.is_far(rows)
-        self.refused_ += int(np.count_nonzero(far))
-        rows = rows[~far]
-        self._n_pending = 0
+        normaliser, (rows,) = self._drain()
         items = self._items
         if self.halflife is not None:
             views.fade(items, 0.5 ** (len(rows) / self.halflife))
-        items.append(self._normaliser.apply(rows))
+        items.append(normaliser.apply(rows))
         self.n_seen_ += len(rows)
         self._build(items.n_items - len(rows))
 
@@ -283,61 +222,19 @@ class MemoryBoundedMixture(Estimator):
     # What was learned
 
     @property
-    def n_components_(self) -> int:
-        """Components of the last finished epoch."""
-        self._require_memory()
-        return self._builder.n_components
-
-    @property
-    def component_ids_(self) -> np.ndarray:
-        """(K,) int64: what `predict` calls the components, largest first; no id is used twice."""
-        return self.summary()["id"]
-
-    @property
     def weights_(self) -> np.ndarray:
         """(K,) float64: E[pi_k], largest first; what is missing to one is left to components not seen yet."""
         return self.summary()["weight"]
-
-    @property
-    def means_(self) -> np.ndarray:
-        """(K, D) float64: the components' means, in the units of the data."""
-        return self.summary()["mean"]
-
-    @property
-    def covariances_(self) -> np.ndarray:
-        """(K, D) variances or (K, D, D) covariances of the components' own data, float64, in its units squared."""
-        return views.covariances_of(self.summary(), self.n_features_in_)
 
     def predictive(self) -> StudentMixture | None:
         """Return the immutable predictive of the last finished epoch, or None before the first."""
         self._require_memory()
         return self._predictive
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._is_allocated and self._predictive is not None
-
-    def _no_model(self) -> NotFittedError:
-        self._require_memory()
-        return not_fitted(
-            f"no model yet: {self._n_pending} of {len(self._pending)} rows of the first epoch are buffered "
-            "(flush learns what is here)"
-        )
-
-    def _ask(self, X: np.ndarray) -> tuple[StudentMixture, np.ndarray]:
-        rows = self._rows(X)
-        self._require_memory()
-        if self._predictive is None:
-            raise self._no_model()
-        return self._predictive, rows
-
     def score_samples(self, X: np.ndarray) -> np.ndarray:
         """Return the log posterior predictive density of each row, nats, float64; changes nothing."""
         model, rows = self._ask(X)
         return model.score_samples(rows)
-
-    def score(self, X: np.ndarray, y: Any = None) -> float:
-        """Return the mean log posterior predictive density of the rows, nats; y is ignored."""
-        return float(self.score_samples(X).mean())
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         """Return the id of the likeliest component of each row, int64."""
@@ -360,11 +257,9 @@ class MemoryBoundedMixture(Estimator):
         (K, D (D + 1) / 2), lower triangle row by row, of the component's own data; and what else
         `StudentMixture.from_summary` needs: kind, prior, shift, scale, concentration; epoch.
         """
-        self._require_memory()
-        if self._normaliser is None:
-            raise self._no_model()
+        normaliser = self._units()
         told = {"kind": np.array(COVARIANCES.index(self.covariance)), "epoch": np.array(self.epoch_)}
-        return told | views.summary_of(self._builder, self._normaliser)
+        return told | views.summary_of(self._builder, normaliser)
 
     @property
     def clumps_(self) -> dict[str, np.ndarray]:
@@ -374,10 +269,8 @@ class MemoryBoundedMixture(Estimator):
         D (D + 1) / 2), packed, of the first n_clumps: the others are singlets; component (n,) int64, id of the
         likeliest; shift, scale (D,): the units that the prior is measured in.
         """
-        self._require_memory()
-        if self._normaliser is None:
-            raise self._no_model()
-        return views.clumps_of(self._items, self._builder, self._normaliser)
+        normaliser = self._units()
+        return views.clumps_of(self._items, self._builder, normaliser)
 
     @classmethod
     def from_clumps(cls, clumps: Mapping[str, np.ndarray], **settings: Any) -> Self:
@@ -418,19 +311,6 @@ class MemoryBoundedMixture(Estimator):
 
     # State
 
-    def memory_bytes(self) -> dict[str, int]:
-        """Return the bytes of all arrays, constants; the predictive at its largest, older ones are their holders'."""
-        self._require_memory()
-        arrays = {
-            "items": self._items.arrays(),
-            "model": self._builder.arrays(),
-            "compression": self._compressor.arrays(),
-            "buffer": [self._pending],
-        }
-        taken = {name: sum(array.nbytes for array in held) for name, held in arrays.items()}
-        predictive = StudentMixture.bytes_of(self.covariance, self.n_features_in_, self.max_components)
-        return taken | {"predictive": predictive}
-
     def _config(self) -> np.ndarray:
         """What a state must agree with to be restored here: the settings and the width, in a fixed order."""
         settings: list[float] = [self.n_features_in_, self.memory, self.rows_per_epoch, self.horizon]
@@ -442,22 +322,8 @@ class MemoryBoundedMixture(Estimator):
     def state(self) -> State:
         """Return everything learned and buffered as a flat set of arrays; a restored learner continues bit for bit."""
         self._require_memory()
-        who = self._builder.identities
-        totals = Totals(self.epoch_, self.n_seen_, self.refused_, who.next_id, who.epoch, self.widened_)
-        normaliser, nothing = self._normaliser, np.zeros(0)
-        return {
-            "version": np.array(VERSION),
-            "config": self._config(),
-            "pending": self._pending[: self._n_pending].copy(),
-            "far": self._pending[len(self._pending) - self._n_far :].copy(),
-            "shift": nothing if normaliser is None else normaliser.shift.copy(),
-            "scale": nothing if normaliser is None else normaliser.scale.copy(),
-            "totals": np.array(totals, np.int64),
-            "free_energy": np.array(self.free_energy_),
-        } | arrays_of(self._items, self._builder)
-
-    def _width_of(self, state: State) -> int:
-        return width_of(state)
+        held = self._counted() | arrays_of(self._items, self._builder)
+        return {"version": np.array(VERSION), "config": self._config()} | held
 
     def _prepare(self, state: State) -> Commit:
         clumps, waiting = len(self._items.second), len(self._pending)
@@ -467,22 +333,9 @@ class MemoryBoundedMixture(Estimator):
         return lambda: self._take_over(held)
 
     def _take_over(self, state: State) -> None:
-        builder, items = self._builder, self._items
-        self._n_pending = len(state["pending"])
-        self._pending[: self._n_pending] = state["pending"]
-        self._n_far = len(state["far"])
-        self._pending[len(self._pending) - self._n_far :] = state["far"]
-        self._normaliser = Normaliser(state["shift"], state["scale"]) if len(state["shift"]) else None
-        take_arrays(state, items, builder)
-        totals = Totals.of(state["totals"])
-        self.epoch_, self.n_seen_, self.refused_ = totals.epoch, totals.n_seen, totals.refused
-        self.widened_ = totals.widened
-        who = builder.identities
-        who.next_id, who.epoch = totals.next_id, totals.identity_epoch
-        who.events = []
-        self.free_energy_ = float(state["free_energy"])
-        self.report_ = {}
-        self._predictive = None
+        builder = self._builder
+        self._take_counted(state)
+        take_arrays(state, self._items, builder)
         if builder.n_components:
             builder.update_sticks()
             summary = self.summary()

@@ -8,13 +8,13 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from stillwatch.base import Commit, NotFittedError, State
-from stillwatch.learn.base import Estimator, check_rows, not_fitted
+from stillwatch.base import Commit, State
 from stillwatch.learn.mixture import views
 from stillwatch.learn.mixture.families import make_family
 from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture
-from stillwatch.learn.mixture.priors import Normaliser, prior_parameters
-from stillwatch.learn.mixture.saved import Room, Totals, width_of
+from stillwatch.learn.mixture.priors import prior_parameters
+from stillwatch.learn.mixture.saved import Room
+from stillwatch.learn.mixture.streamed import StreamedModel
 from stillwatch.learn.topics import saved
 from stillwatch.learn.topics.build import TopicBuilder
 from stillwatch.learn.topics.compress import WordCompressor, clump_cost
@@ -25,7 +25,7 @@ from stillwatch.learn.topics.words import Words
 FORMS = {"diagonal": "diagonal", "full": "rounded"}
 
 
-class MemoryBoundedTopics(Estimator):
+class MemoryBoundedTopics(StreamedModel[TopicPredictive]):
     """Incremental topic model with Gaussian topics in a fixed amount of memory: documents share topics and mix them.
 
     Words are rows; a document is a run of rows with the same number in `groups`. Without numbers all rows are of one
@@ -89,6 +89,8 @@ class MemoryBoundedTopics(Estimator):
     """
 
     _estimator_kind = "density_estimator"
+    _rows_are = _items_are = "words"
+    _builder: TopicBuilder
 
     def __init__(
         self,
@@ -115,11 +117,6 @@ class MemoryBoundedTopics(Estimator):
         self.halflife = halflife
         self.seed = seed
 
-    @property
-    def rows_per_epoch(self) -> int:
-        """Words of an epoch: `epoch_size`, or half of the memory where that is None."""
-        return self.memory // 2 if self.epoch_size is None else self.epoch_size
-
     def _allocate(self) -> None:
         views.check_numbers(self.get_params(), least_one=("document_groups",), positive=())
         d, n_epoch, n_groups = self.n_features_in_, self.rows_per_epoch, self.document_groups
@@ -133,32 +130,19 @@ class MemoryBoundedTopics(Estimator):
                 f"and one clump of {n_groups} document groups takes {cost}"
             )
         family.prior[:] = prior_parameters(self.covariance, d, self.prior_strength, self.prior_scale)
-        self._words = Words(d, family.n_second, self.memory, budget // cost, n_groups, family.n_codes)
+        self._items = self._words = Words(d, family.n_second, self.memory, budget // cost, n_groups, family.n_codes)
         self._documents = Documents(2 * n_groups, self.max_components)
         self._builder = TopicBuilder(family, self.memory, self.max_iterations, self._documents)
         self._compressor = WordCompressor(self._builder, budget, n_groups)
-        self._pending, self._pending_group = np.zeros((n_epoch, d)), np.zeros(n_epoch, np.int64)
-        self._n_pending = 0
-        self._n_far = 0
+        self._begin()
+        self._pending_group = np.zeros(n_epoch, np.int64)
         self._open = saved.NOTHING_OPEN
-        self._normaliser: Normaliser | None = None
-        self._predictive: TopicPredictive | None = None
-        self.epoch_ = 0
-        self.n_seen_ = 0
-        self.refused_ = 0
-        self.widened_ = 0
-        self.free_energy_ = float("nan")
-        self.report_: dict[str, Any] = {}
 
     # Learning
 
     def fit(self, X: np.ndarray, y: Any = None, groups: np.ndarray | None = None) -> Self:
         """Forget everything and learn these words: `partial_fit` and `flush` of a new learner."""
-        rows = check_rows(X, None, type(self).__name__)
-        if not len(rows):
-            raise ValueError(f"X: 0 sample(s) (shape={rows.shape}) while a minimum of 1 is required.")
-        self._become(self._fresh(rows.shape[1]).partial_fit(X, groups=groups).flush())
-        return self
+        return self._fit_anew(X, y, groups=groups)
 
     def partial_fit(self, X: np.ndarray, y: Any = None, groups: np.ndarray | None = None) -> Self:
         """Take words; learn whenever an epoch is full. The result does not depend on how the calls are cut.
@@ -184,14 +168,6 @@ class MemoryBoundedTopics(Estimator):
             self._take(rows[low:high])
         return self
 
-    def flush(self) -> Self:
-        """Learn the words buffered so far as a smaller epoch; nothing happens where there are none."""
-        if self._is_allocated:
-            self._settle_far()
-            if self._n_pending:
-                self._learn()
-        return self
-
     def _enter(self, label: int) -> None:
         """Go on with the open document where the label is its own, else begin another."""
         if label == self._open.label and self._open.group >= 0:
@@ -200,67 +176,27 @@ class MemoryBoundedTopics(Estimator):
             self.flush()
         self._open = saved.Open(label, self._documents.open())
 
-    def _take(self, rows: np.ndarray) -> None:
-        start = 0
-        while start < len(rows):
-            stop = start + len(self._pending) - self._n_pending - self._n_far
-            self._buffer(rows[start:stop])
-            start = stop
-            if self._n_pending + self._n_far == len(self._pending):
-                self.flush()
+    def _waiting(self) -> list[np.ndarray]:
+        return [*super()._waiting(), self._pending_group]
 
-    def _buffer(self, rows: np.ndarray) -> None:
-        rows, group = rows.astype(np.float64), self._open.group
-        if self._normaliser is not None:
-            far = self._normaliser.is_far(rows)
-            for row in rows[far]:  # they wait at the other end: should most rows be like them, it is us who are wrong
-                self._n_far += 1
-                self._pending[-self._n_far], self._pending_group[-self._n_far] = row, group
-            self.refused_ += int(np.count_nonzero(far))
-            rows = rows[~far]
-        end = self._n_pending + len(rows)
-        self._pending[self._n_pending : end], self._pending_group[self._n_pending : end] = rows, group
-        self._n_pending = end
-
-    def _settle_far(self) -> None:
-        """Forget the words that lay absurdly far out, or widen the units where they are most of what came."""
-        n_far, self._n_far = self._n_far, 0
-        if self._normaliser is None or n_far <= self._n_pending:
-            return
-        end = self._n_pending + n_far
-        for held in (self._pending, self._pending_group):
-            held[self._n_pending : end] = held[len(held) - n_far :][::-1].copy()
-        self._n_pending = end
-        self.refused_ -= n_far
-        self.widened_ += 1
-        old = self._normaliser
-        self._normaliser = old.widened(self._pending[:end], by_column=self._by_column)
-        views.rescale(self._builder, self._words, old, self._normaliser)
-
-    @property
-    def _by_column(self) -> bool:
-        return self.covariance == "diagonal"
+    def _keep(self, first: int, rows: np.ndarray) -> None:
+        super()._keep(first, rows)
+        self._pending_group[first : first + len(rows)] = self._open.group
 
     def _learn(self) -> None:
         """One round of the algorithm: model building on all words, then documents are tied and words clumped."""
-        rows, groups = self._pending[: self._n_pending], self._pending_group[: self._n_pending]
-        if self._normaliser is None:
-            self._normaliser = Normaliser.measure(rows, by_column=self._by_column)
-        far = self._normaliser.is_far(rows)
-        self.refused_ += int(np.count_nonzero(far))
-        rows, groups = rows[~far], groups[~far]
-        self._n_pending = 0
+        normaliser, (rows, groups) = self._drain()
         words, builder, docs = self._words, self._builder, self._documents
         if self.halflife is not None:
             factor = 0.5 ** (len(rows) / self.halflife)
             views.fade(words, factor)
             docs.size[: docs.n_groups] *= factor
             docs.words[: docs.n_groups] *= factor
-        words.append_words(self._normaliser.apply(rows), groups)
+        words.append_words(normaliser.apply(rows), groups)
         self.n_seen_ += len(rows)
         self.epoch_ += 1
         built = builder.build(words, warm=True, merges=True, fresh=words.n_items - len(rows))
-        self.free_energy_ = built.free_energy - words.total * self._normaliser.log_volume
+        self.free_energy_ = built.free_energy - words.total * normaliser.log_volume
         place = docs.merge(self.document_groups, builder.n_components, words)
         if self._open.group >= 0:
             self._open = saved.Open(self._open.label, int(place[self._open.group]))
@@ -276,17 +212,6 @@ class MemoryBoundedTopics(Estimator):
     # What was learned
 
     @property
-    def n_components_(self) -> int:
-        """Topics of the last finished epoch."""
-        self._require_memory()
-        return self._builder.n_components
-
-    @property
-    def component_ids_(self) -> np.ndarray:
-        """(K,) int64: what `predict` calls the topics, largest first; no id is used twice."""
-        return self.summary()["id"]
-
-    @property
     def weights_(self) -> np.ndarray:
         """(K,) float64: the topics' shares of all words, largest first."""
         count = self.summary()["count"]
@@ -296,16 +221,6 @@ class MemoryBoundedTopics(Estimator):
     def alpha_(self) -> np.ndarray:
         """(K,) float64: the Dirichlet prior of a document's shares (3.22), largest topic first."""
         return self.summary()["alpha"]
-
-    @property
-    def means_(self) -> np.ndarray:
-        """(K, D) float64: the topics' means, in the units of the data."""
-        return self.summary()["mean"]
-
-    @property
-    def covariances_(self) -> np.ndarray:
-        """(K, D) variances or (K, D, D) covariances of the topics' own words, float64, in units squared."""
-        return views.covariances_of(self.summary(), self.n_features_in_)
 
     @property
     def documents_(self) -> dict[str, np.ndarray]:
@@ -318,23 +233,6 @@ class MemoryBoundedTopics(Estimator):
         """Return the immutable predictive of words of any document after the last epoch, or None before the first."""
         self._require_memory()
         return None if self._predictive is None else self._predictive.corpus
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self._is_allocated and self._predictive is not None
-
-    def _no_model(self) -> NotFittedError:
-        self._require_memory()
-        return not_fitted(
-            f"no model yet: {self._n_pending} of {len(self._pending)} words of the first epoch are buffered "
-            "(flush learns what is here)"
-        )
-
-    def _ask(self, X: np.ndarray) -> tuple[TopicPredictive, np.ndarray]:
-        rows = self._rows(X)
-        self._require_memory()
-        if self._predictive is None:
-            raise self._no_model()
-        return self._predictive, rows
 
     def shares_of(self, X: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
         """Return E[pi] of documents, learnt or not, (n_documents, K) float64, largest topic first.
@@ -366,10 +264,6 @@ class MemoryBoundedTopics(Estimator):
         model, rows = self._ask(X)
         return model.score_samples(rows, shares)
 
-    def score(self, X: np.ndarray, y: Any = None) -> float:
-        """Return the mean log predictive density of words of any document, nats; y is ignored."""
-        return float(self.score_samples(X).mean())
-
     def predict(self, X: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
         """Return the id of the likeliest topic of each word, int64; `shares` as `score_samples` takes them."""
         model, rows = self._ask(X)
@@ -382,27 +276,15 @@ class MemoryBoundedTopics(Estimator):
 
     def summary(self) -> dict[str, np.ndarray]:
         """Return the topics as arrays, as a mixture's `summary` does, and alpha (K,)."""
-        self._require_memory()
-        if self._normaliser is None:
-            raise self._no_model()
+        normaliser = self._units()
         told = {"kind": np.array(COVARIANCES.index(self.covariance)), "epoch": np.array(self.epoch_)}
         told["alpha"] = self._documents.alpha[self._builder.order()]
-        return told | views.summary_of(self._builder, self._normaliser)
+        return told | views.summary_of(self._builder, normaliser)
 
     # State
 
-    def memory_bytes(self) -> dict[str, int]:
-        """Return the bytes of all arrays, constants; the predictive at its largest, older ones are their holders'."""
-        self._require_memory()
-        arrays = {
-            "words": self._words.arrays(),
-            "model": self._builder.arrays(),
-            "compression": self._compressor.arrays(),
-            "buffer": [self._pending, self._pending_group],
-        }
-        taken = {name: sum(array.nbytes for array in held) for name, held in arrays.items()}
-        predictive = StudentMixture.bytes_of(self.covariance, self.n_features_in_, self.max_components)
-        return taken | {"predictive": predictive + 16 * self.max_components}
+    def _predictive_bytes(self) -> int:
+        return super()._predictive_bytes() + 16 * self.max_components
 
     def _config(self) -> np.ndarray:
         """What a state must agree with to be restored here: the settings and the width, in a fixed order."""
@@ -414,24 +296,14 @@ class MemoryBoundedTopics(Estimator):
     def state(self) -> State:
         """Return everything learned and buffered as a flat set of arrays; a restored learner continues bit for bit."""
         self._require_memory()
-        who, docs = self._builder.identities, self._documents
-        totals = Totals(self.epoch_, self.n_seen_, self.refused_, who.next_id, who.epoch, self.widened_)
-        n, far, normaliser, nothing = self._n_pending, len(self._pending) - self._n_far, self._normaliser, np.zeros(0)
-        return {
+        n, far = self._n_pending, len(self._pending) - self._n_far
+        own = {
             "config": self._config(),
-            "pending": self._pending[:n].copy(),
             "pending_group": self._pending_group[:n].copy(),
-            "far": self._pending[far:].copy(),
             "far_group": self._pending_group[far:].copy(),
             "open": np.array(self._open, np.int64),
-            "shift": nothing if normaliser is None else normaliser.shift.copy(),
-            "scale": nothing if normaliser is None else normaliser.scale.copy(),
-            "totals": np.array(totals, np.int64),
-            "free_energy": np.array(self.free_energy_),
-        } | saved.arrays_of(self._words, docs, self._builder)
-
-    def _width_of(self, state: State) -> int:
-        return width_of(state)
+        }
+        return own | self._counted() | saved.arrays_of(self._words, self._documents, self._builder)
 
     def _prepare(self, state: State) -> Commit:
         clumps, waiting = len(self._words.second), len(self._pending)
@@ -442,21 +314,11 @@ class MemoryBoundedTopics(Estimator):
 
     def _take_over(self, state: State) -> None:
         builder = self._builder
-        self._n_pending, self._n_far = len(state["pending"]), len(state["far"])
-        far = len(self._pending) - self._n_far
-        for held, name in ((self._pending, ""), (self._pending_group, "_group")):
-            held[: self._n_pending], held[far:] = state[f"pending{name}"], state[f"far{name}"]
+        self._take_counted(state)
+        self._pending_group[: self._n_pending] = state["pending_group"]
+        self._pending_group[len(self._pending) - self._n_far :] = state["far_group"]
         self._open = saved.Open(*(int(value) for value in state["open"]))
-        self._normaliser = Normaliser(state["shift"], state["scale"]) if len(state["shift"]) else None
         saved.take_arrays(state, self._words, self._documents, builder)
-        totals = Totals.of(state["totals"])
-        self.epoch_, self.n_seen_, self.refused_ = totals.epoch, totals.n_seen, totals.refused
-        self.widened_ = totals.widened
-        who = builder.identities
-        who.next_id, who.epoch, who.events = totals.next_id, totals.identity_epoch, []
-        self.free_energy_ = float(state["free_energy"])
-        self.report_ = {}
-        self._predictive = None
         if builder.n_components:
             builder.weigh_corpus()
             self._predict_anew()
