@@ -1,4 +1,4 @@
-"""KIN40K for the Gaussian-process experiment, and what an experiment's run cost.
+"""KIN40K for the Gaussian-process experiment, what an experiment's run cost, and how its rows are told.
 
 Called by the experiment commands. It must not write into the data folder; the other data sets are in mixture_data.
 """
@@ -7,10 +7,12 @@ import gzip
 import pathlib
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from stillwatch.tools.shared import print_json
 
 
 def kin40k(data: pathlib.Path) -> tuple[np.ndarray, np.ndarray]:
@@ -49,3 +51,19 @@ def peak_rss_mb() -> float:
     except OSError:
         pass  # no /proc: not Linux
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+
+
+def tell_rows(rows: Iterable[dict[str, Any]], names: Sequence[str], *, as_json: bool, digits: int = 5) -> None:
+    """Print rows as they come, a line each without what is None, or all of them as one JSON object.
+
+    names : of columns that every row of the JSON has, null where a row has none
+    """
+    told = []
+    for row in rows:
+        told.append(dict.fromkeys(names) | row)
+        if not as_json:
+            held = {name: value for name, value in row.items() if value is not None}
+            texts = [f"{k}={v:.{digits}g}" if isinstance(v, float) else f"{k}={v}" for k, v in held.items()]
+            print("  ".join(texts), flush=True)
+    if as_json:
+        print_json({"rows": told})

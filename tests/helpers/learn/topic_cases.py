@@ -7,17 +7,13 @@ from stillwatch.learn.mixture.priors import prior_parameters
 from stillwatch.learn.topics.build import TopicBuilder
 from stillwatch.learn.topics.documents import Documents
 from stillwatch.learn.topics.words import Words
+from stillwatch.tools.experiments.topics.corpora import synthetic
 
 
-def corpus(seed: int, n_documents: int = 200, n_words: int = 100, n_topics: int = 10, n_dims: int = 5):
+def corpus(seed: int, n_documents: int = 200, **sizes: int):
     """Return words, their topics and their documents: few topics in each document, all shared (an HDP's kind)."""
-    rng = np.random.default_rng(seed)
-    means, deviations = rng.normal(0.0, 4.2, (n_topics, n_dims)), rng.uniform(0.5, 1.5, (n_topics, n_dims))
-    weights = rng.dirichlet(np.full(n_topics, 3.0))
-    topics = np.array([rng.choice(n_topics, n_words, p=rng.dirichlet(3.0 * weights)) for _ in range(n_documents)])
-    topics = topics.ravel()
-    words = means[topics] + deviations[topics] * rng.normal(size=(len(topics), n_dims))
-    return words, topics, np.repeat(np.arange(n_documents), n_words)
+    made = synthetic(seed, n_documents, **sizes)
+    return made.words, made.topics, made.documents
 
 
 def words_of(rows: np.ndarray, groups: np.ndarray, n_groups: int, as_clumps: int = 0) -> Words:

@@ -13,10 +13,10 @@ from threadpoolctl import threadpool_limits
 
 from stillwatch.base import UsageError
 from stillwatch.learn import MemoryBoundedMixture
-from stillwatch.tools.experiments.data import measure
+from stillwatch.tools.experiments.data import measure, tell_rows
 from stillwatch.tools.experiments.mixture import data as mixture_data
 from stillwatch.tools.experiments.mixture.data import DataSet
-from stillwatch.tools.shared import add_data_argument, find_data, print_json
+from stillwatch.tools.shared import add_data_argument, find_data
 
 NAMES = (
     "method", "order", "memory", "seed", "log_likelihood", "free_energy", "components", "ari", "accuracy", "seconds",
@@ -54,19 +54,9 @@ def main(args: argparse.Namespace) -> int:
     if unknown:
         raise UsageError(f"--methods: {', '.join(unknown)} is none of {', '.join(METHODS)}")
     args.methods = methods
-    rows = []
     with threadpool_limits(1):
-        for row in EXPERIMENTS[args.experiment](args):
-            rows.append(dict.fromkeys(NAMES) | row)
-            if not args.json:
-                print("  ".join(f"{k}={_text(v)}" for k, v in row.items() if v is not None), flush=True)
-    if args.json:
-        print_json({"rows": rows})
+        tell_rows(EXPERIMENTS[args.experiment](args), NAMES, as_json=args.json)
     return 0
-
-
-def _text(value: Any) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def _synthetic(args: argparse.Namespace) -> Iterator[dict[str, Any]]:

@@ -19,9 +19,9 @@ from stillwatch.learn import MemoryBoundedMixture
 from stillwatch.pipeline import Pipeline
 from stillwatch.settings import Config, SourceConfig
 from stillwatch.tools.encoders import frames_of
-from stillwatch.tools.experiments.data import measure
+from stillwatch.tools.experiments.data import measure, tell_rows
 from stillwatch.tools.experiments.mixture.data import DataSet
-from stillwatch.tools.shared import add_data_argument, find_data, print_json
+from stillwatch.tools.shared import add_data_argument, find_data
 
 METHODS = ("stillwatch", "paper", "batch", "sklearn_bgm")
 Compression = Literal["geometry", "paper"]
@@ -62,19 +62,9 @@ def main(args: argparse.Namespace) -> int:
     """Run the experiment on one BLAS thread and print its rows."""
     if args.rows < 2 or min(args.dims) < 1:
         raise UsageError(f"--rows {args.rows}, --dims {min(args.dims)}: at least 2 rows of 1 dimension")
-    rows = []
     with threadpool_limits(1):
-        for row in _all_rows(args):
-            rows.append(row)
-            if not args.json:
-                print("  ".join(f"{name}={_text(value)}" for name, value in row.items() if value is not None))
-    if args.json:
-        print_json({"rows": rows})
+        tell_rows(_all_rows(args), (), as_json=args.json, digits=4)
     return 0
-
-
-def _text(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _all_rows(args: argparse.Namespace) -> Iterator[dict[str, Any]]:

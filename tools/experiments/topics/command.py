@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from stillwatch.base import UsageError
 from stillwatch.learn import MemoryBoundedMixture, MemoryBoundedTopics
-from stillwatch.tools.experiments.data import measure
+from stillwatch.tools.experiments.data import measure, tell_rows
 from stillwatch.tools.experiments.topics import peers
 from stillwatch.tools.experiments.topics.corpora import (
     HALF,
@@ -22,7 +22,7 @@ from stillwatch.tools.experiments.topics.corpora import (
     sorted_by_topic,
     synthetic,
 )
-from stillwatch.tools.shared import add_data_argument, find_data, print_json
+from stillwatch.tools.shared import add_data_argument, find_data
 
 NAMES = (
     "method", "memory", "groups", "documents", "topics", "log_likelihood", "free_energy_ratio", "ari", "accuracy",
@@ -54,19 +54,9 @@ def main(args: argparse.Namespace) -> int:
             raise UsageError(f"--{name}: {min(getattr(args, name))} is below 1")
     if args.classes < 2 or (args.documents is not None and args.documents < 4):
         raise UsageError(f"--classes {args.classes}, --documents {args.documents}: at least 2 classes, 4 documents")
-    rows = []
     with threadpool_limits(1):
-        for row in EXPERIMENTS[args.experiment](args):
-            rows.append(dict.fromkeys(NAMES) | row)
-            if not args.json:
-                print("  ".join(f"{k}={_text(v)}" for k, v in row.items() if v is not None), flush=True)
-    if args.json:
-        print_json({"rows": rows})
+        tell_rows(EXPERIMENTS[args.experiment](args), NAMES, as_json=args.json)
     return 0
-
-
-def _text(value: Any) -> str:
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
 
 
 def _taught(corpus: Corpus, **settings: Any) -> tuple[MemoryBoundedTopics, dict[str, Any]]:

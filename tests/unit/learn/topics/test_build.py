@@ -31,13 +31,18 @@ def bound(words, builder):
     return total - (counts[:, None] * xlogy(shares, shares)).sum()
 
 
-def test_the_bound_is_equation_3_29(small):
-    words = words_of(*small, N_DOCUMENTS)
-    builder = builder_of(words, N_DOCUMENTS, 4)
-    for _ in range(60):
+def update(builder, words, times):
+    """Update everything so many times."""
+    for _ in range(times):
         builder.expect_dense(words)
         builder.update_lists(words)
         builder.maximise(words)
+
+
+def test_the_bound_is_equation_3_29(small):
+    words = words_of(*small, N_DOCUMENTS)
+    builder = builder_of(words, N_DOCUMENTS, 4)
+    update(builder, words, 60)
     told = builder.expect_dense(words)
     # q(z) has just been updated: the reference takes all else at its optimum for it, which nothing changes any more.
     np.testing.assert_allclose(told, bound(words, builder), atol=1e-3)
@@ -59,10 +64,7 @@ def test_the_bound_never_falls_within_updates(small):
 def test_a_split_gains_what_it_says(small):
     words = words_of(*small, N_DOCUMENTS)
     builder = builder_of(words, N_DOCUMENTS, 2)
-    for _ in range(5):
-        builder.expect_dense(words)
-        builder.update_lists(words)
-        builder.maximise(words)
+    update(builder, words, 5)
     before = builder.expect_dense(words)
     assert builder.try_splits(words) > 0
     builder.update_sticks()
