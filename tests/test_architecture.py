@@ -416,6 +416,14 @@ def test_the_package_alone_is_light():
     assert done.stdout.split(None, 1)[1].strip() == "set()"
 
 
+def test_what_every_command_shares_and_the_question_of_health_load_no_agent():
+    code = (
+        "import sys, stillwatch.tools.shared, stillwatch.tools.field.health; print({'numba', 'av'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "set()"
+
+
 def looks_inside(tree: ast.AST) -> Iterator[str]:
     """Yield reads of names with one leading underscore that the file does not define itself, as its doubles do."""
     own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}

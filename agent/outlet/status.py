@@ -4,14 +4,18 @@ Called by the outlet on the sender thread. It reads counters that other threads 
 must not touch a stage.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stillwatch.base import Clock, combine, versions
 from stillwatch.outlet import health
-from stillwatch.pipeline import Pipeline
-from stillwatch.sources import Capture
 from stillwatch.transport.wire import messages as m
+
+if TYPE_CHECKING:  # `stillwatch health` asks every half minute, and needs none of what these load
+    from stillwatch.pipeline import Pipeline
+    from stillwatch.sources import Capture
 
 RATE_WINDOW_NS = 10_000_000_000
 

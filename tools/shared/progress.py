@@ -3,13 +3,17 @@
 Called by run, demo and other commands that take a while. It must write nothing where nobody watches.
 """
 
+from __future__ import annotations
+
 import shutil
 import sys
 import threading
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from stillwatch.process import Progress
 from stillwatch.tools.shared import words
+
+if TYPE_CHECKING:  # of every command's start it would be a second and a half: the agent, numba, OpenCV
+    from stillwatch.process import Progress
 
 
 class ProgressLine:

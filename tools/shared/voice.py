@@ -4,18 +4,22 @@ Made by run and record; its methods run on the pipeline thread. Alerts go to std
 holds alerts alone.
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import sys
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from stillwatch.base import scrub, shown
-from stillwatch.process import RunOptions, RunResult
 from stillwatch.runs import alert_row
 from stillwatch.tools.shared import words
 from stillwatch.tools.shared.json_output import json_text
 from stillwatch.tools.shared.progress import ProgressLine
 from stillwatch.transport.wire import Alert, LogNotice, Message
+
+if TYPE_CHECKING:  # as in progress.py
+    from stillwatch.process import RunOptions, RunResult
 
 _NEW, _OVER, _PLAIN = "\x1b[1;33m", "\x1b[2m", "\x1b[0m"
 
