@@ -3,6 +3,7 @@
 In-process publishers would hide the slow joiner: two sockets of one context lose nothing.
 """
 
+import faulthandler
 import json
 import pathlib
 import queue
@@ -20,6 +21,7 @@ from stillwatch.transport.wire import messages as m
 from stillwatch.transport.wire.codec import encode
 
 NOISE = np.random.default_rng(1)
+STUCK_S = 120  # seconds of one turn of the publisher's loop: no order takes so long
 
 
 def noise(size: int) -> bytes:
@@ -131,6 +133,7 @@ class _Worker:
 
     def serve(self, orders):
         while True:
+            faulthandler.dump_traceback_later(STUCK_S, exit=True)  # begins anew each time: who is stuck says where
             for command in self.publisher.poll(5):
                 self.carried_out.append(command.name)
                 if command.name != "flush":  # which this agent never answers
