@@ -1,0 +1,124 @@
+"""Agents as the page shows them: the fleet, one agent, its models, exemplars, notices, gaps and health.
+
+Used by tools/station/page and tools/station/tell. It changes nothing but which agents the station was told of.
+"""
+
+from typing import Any
+
+from sqlalchemy import Select, delete, func, literal_column, select
+
+from stillwatch.tools.station.store.connection import Connected
+from stillwatch.tools.station.store.tables import (
+    AGENT_PICTURES,
+    AGENTS,
+    ALERTS,
+    EXEMPLARS,
+    FOLDERS,
+    GAPS,
+    META,
+    MODELS,
+    NOTICES,
+    STATUSES,
+)
+
+MOST_WAITING = 1000  # beyond it nobody counts: "1000 and more"
+_TOLD = "agent:"  # keys of META: agents that the station was told of in the page
+
+
+class AgentQueries(Connected):
+    """What is known of agents."""
+
+    def agents(self) -> list[dict[str, Any]]:
+        """Return every agent by name: AGENTS' columns, `waiting` (unacknowledged alerts, at most MOST_WAITING),
+        `last_alert_ns`, and of the newest picture `picture_ns` (0: none), `picture_frame`, `picture_alert`,
+        `picture_boxes`."""
+        return self.rows(_overview().order_by(AGENTS.c.agent))
+
+    def agent(self, agent: str) -> dict[str, Any] | None:
+        """Return one agent as `agents` does, or None."""
+        return self.first(_overview().where(AGENTS.c.agent == agent))
+
+    def agent_picture(self, agent: str) -> dict[str, Any] | None:
+        """Return the newest picture: AGENT_PICTURES' columns."""
+        return self.first(select(AGENT_PICTURES).where(AGENT_PICTURES.c.agent == agent))
+
+    def models(self, agent: str) -> list[dict[str, Any]]:
+        """Return the newest model and clumps messages: MODELS' columns; `payload` is what transport.wire decodes."""
+        return self.rows(select(MODELS).where(MODELS.c.agent == agent).order_by(MODELS.c.kind, MODELS.c.which))
+
+    def exemplars(self, agent: str, *, limit: int = 200) -> list[dict[str, Any]]:
+        """Return the exemplars that are held, largest share first: EXEMPLARS' columns without the picture,
+        `has_picture` instead."""
+        columns = [column for column in EXEMPLARS.c if column.name != "picture"]
+        query = select(*columns, EXEMPLARS.c.picture.is_not(None).label("has_picture"))
+        query = query.where(EXEMPLARS.c.agent == agent)
+        return self.rows(query.order_by(EXEMPLARS.c.share.desc(), EXEMPLARS.c.exemplar).limit(limit))
+
+    def exemplar(self, agent: str, exemplar: int) -> dict[str, Any] | None:
+        """Return one exemplar with its JPEG (`picture`, None where none came), or None; its own role before others."""
+        query = select(EXEMPLARS).where(EXEMPLARS.c.agent == agent, EXEMPLARS.c.exemplar == exemplar)
+        return self.first(query.order_by(EXEMPLARS.c.picture.is_(None), EXEMPLARS.c.role != "frame").limit(1))
+
+    def notices(self, agent: str, *, before: int = 0, limit: int = 50) -> list[dict[str, Any]]:
+        """Return an agent's notices, newest first; `before` is the id that the last page ended with."""
+        query = select(NOTICES).where(NOTICES.c.agent == agent).order_by(NOTICES.c.id.desc()).limit(limit)
+        return self.rows(query.where(NOTICES.c.id < before) if before else query)
+
+    def gaps(self, agent: str, *, limit: int = 50) -> list[dict[str, Any]]:
+        """Return the newest gaps in an agent's messages: plane, kind, first and last sequence, when noticed."""
+        return self.rows(select(GAPS).where(GAPS.c.agent == agent).order_by(GAPS.c.id.desc()).limit(limit))
+
+    def health(self, agent: str, from_ns: int, to_ns: int, *, most: int = 1440) -> list[dict[str, Any]]:
+        """Return STATUSES of a time, oldest first: the newest `most` of them."""
+        inside = STATUSES.c.at_ns.between(from_ns, to_ns)
+        query = select(STATUSES).where(STATUSES.c.agent == agent, inside).order_by(STATUSES.c.at_ns.desc()).limit(most)
+        return self.rows(query)[::-1]
+
+    def positions(self, from_ns: int, to_ns: int, agent: str = "", *, most: int = 2000) -> list[dict[str, Any]]:
+        """Return alerts with a position, newest first: id, agent, kind, at_ns, latitude, longitude, depth_m, label."""
+        names = ("id", "agent", "kind", "at_ns", "latitude", "longitude", "depth_m", "label", "severity")
+        query = select(*(ALERTS.c[name] for name in names)).where(
+            ALERTS.c.latitude.is_not(None), ALERTS.c.longitude.is_not(None), ALERTS.c.at_ns.between(from_ns, to_ns)
+        )
+        query = query.where(ALERTS.c.agent == agent) if agent else query
+        return self.rows(query.order_by(ALERTS.c.at_ns.desc()).limit(most))
+
+    def folders(self) -> list[dict[str, Any]]:
+        """Return the run folders and recordings that were read: FOLDERS' columns."""
+        return self.rows(select(FOLDERS).order_by(FOLDERS.c.read_ns.desc()))
+
+    def told_agents(self) -> dict[str, str]:
+        """Return the agents that the station was told of in the page: what was told (JSON), by name."""
+        query = select(META).where(META.c.key.startswith(_TOLD, autoescape=True))
+        return {row["key"].removeprefix(_TOLD): row["value"] for row in self.rows(query)}
+
+    def tell_agent(self, agent: str, value: str) -> None:
+        """Keep how an agent is heard (JSON), so that the next start knows it too."""
+        with self.writing() as connection:
+            connection.execute(self.upsert(META, {"key": _TOLD + agent, "value": value}, ["key"]))
+
+    def untell_agent(self, agent: str) -> bool:
+        """Forget how an agent is heard; what was heard stays. False where the page was told of none."""
+        with self.writing() as connection:
+            return connection.execute(delete(META).where(META.c.key == _TOLD + agent)).rowcount > 0
+
+
+def _overview() -> Select:
+    pictures = AGENT_PICTURES.c
+    some_waiting = (
+        select(literal_column("1").label("one"))
+        .where(ALERTS.c.agent == AGENTS.c.agent, ALERTS.c.acknowledged_ns == 0, ALERTS.c.is_muted.is_(False))
+        .limit(MOST_WAITING)
+        .correlate(AGENTS)
+        .subquery()
+    )
+    newest = select(func.max(ALERTS.c.at_ns)).where(ALERTS.c.agent == AGENTS.c.agent).correlate(AGENTS)
+    return select(
+        AGENTS,
+        select(func.count()).select_from(some_waiting).scalar_subquery().label("waiting"),
+        func.coalesce(newest.scalar_subquery(), 0).label("last_alert_ns"),
+        func.coalesce(pictures.at_ns, 0).label("picture_ns"),
+        func.coalesce(pictures.frame, -1).label("picture_frame"),
+        func.coalesce(pictures.alert, -1).label("picture_alert"),
+        func.coalesce(pictures.boxes, "[]").label("picture_boxes"),
+    ).select_from(AGENTS.outerjoin(AGENT_PICTURES, pictures.agent == AGENTS.c.agent))

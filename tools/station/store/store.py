@@ -1,0 +1,100 @@
+"""The station's store: opened, checked, brought to this version; a damaged file is set aside, never written to again.
+
+Handed to page, ingest and tell. All queries are methods of `Store`.
+"""
+
+import datetime
+import os
+import pathlib
+import sqlite3
+
+from sqlalchemy import func, select
+
+from stillwatch.tools.station.store.agents import AgentQueries
+from stillwatch.tools.station.store.alerts import AlertQueries
+from stillwatch.tools.station.store.connection import DAMAGED, StoreError
+from stillwatch.tools.station.store.migrations import migrate
+from stillwatch.tools.station.store.queue import QueueQueries
+from stillwatch.tools.station.store.retention import RetentionQueries
+from stillwatch.tools.station.store.scores import ScoreQueries
+from stillwatch.tools.station.store.tables import ALERTS
+from stillwatch.tools.station.store.taking import TakingQueries
+from stillwatch.tools.station.store.users import UserQueries
+
+WHOLE_CHECK_BYTES = 500_000_000  # a larger file gets the quick check at a start: no look into every index
+
+
+class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQueries, UserQueries, RetentionQueries):
+    """Everything that the station keeps. Made by `open_store`; any thread may use it."""
+
+    def alert_count(self) -> int:
+        """Return how many alerts are kept."""
+        return self.count(select(func.count()).select_from(ALERTS))
+
+
+def open_store(address: str) -> tuple[Store, str]:
+    """Return the store at a path or postgresql:// address, made where there is none, and what is to be said of it.
+
+    A SQLite file that is damaged is set aside under a name with the time, and a new one begun: the second value says so
+    (else it is empty).
+
+    Raises
+    ------
+    StoreError
+        The place cannot be written, the server is not there, or the store is of a later version.
+    """
+    store = Store(address)
+    said = ""
+    try:
+        if store.path is not None:
+            store.path.parent.mkdir(parents=True, exist_ok=True)
+            fault = damage_of(store.path)
+            if fault:
+                said = f"{fault}; it was set aside as {set_aside(store.path)} and a new store begun"
+        migrate(store)
+    except OSError as error:
+        store.close()
+        raise StoreError(f"store {store.name}: {error.strerror}", "failed") from error
+    except StoreError as error:
+        store.close()
+        if error.cause == DAMAGED and store.path is not None and not said:
+            said = f"{error}; it was set aside as {set_aside(store.path)} and a new store begun"
+            store = Store(address)
+            migrate(store)
+            return store, said
+        raise
+    return store, said
+
+
+def damage_of(path: pathlib.Path) -> str:
+    """Return what is wrong with a SQLite file, in words, or nothing; a file that is not there is whole."""
+    if not path.exists() or path.stat().st_size == 0:
+        return ""
+    check = "integrity_check(3)" if path.stat().st_size <= WHOLE_CHECK_BYTES else "quick_check(3)"
+    try:
+        connection = sqlite3.connect(path, timeout=5.0)
+        try:
+            found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}")]
+        finally:
+            connection.close()
+    except sqlite3.OperationalError:
+        return ""  # locked or not to be opened: whoever opens it next says why
+    except sqlite3.DatabaseError as error:
+        return f"store {path} is damaged: {error}"
+    return "" if found == ["ok"] else f"store {path} is damaged: {'; '.join(found)[:200]}"
+
+
+def set_aside(path: pathlib.Path) -> pathlib.Path:
+    """Rename a damaged file, and the log that belongs to it; return its new name."""
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    aside = path.with_name(f"{path.name}.damaged-{stamp}")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
+    os.replace(path, aside)
+    for suffix in ("-wal", "-shm"):
+        beside = path.with_name(path.name + suffix)
+        if beside.exists():
+            os.replace(beside, aside.with_name(aside.name + suffix))
+    return aside
