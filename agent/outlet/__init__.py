@@ -9,13 +9,14 @@ from stillwatch.outlet.carriers import LiveCarrier, RunFolderCarrier, ThinCarrie
 from stillwatch.outlet.command_box import CommandBox
 from stillwatch.outlet.health import cpu_seconds, rss_bytes, temperature_c
 from stillwatch.outlet.judgement import Judgement, judge
-from stillwatch.outlet.metrics import METRICS, MetricsCarrier
+from stillwatch.outlet.metrics import METRICS, Figures, MetricsCarrier
 from stillwatch.outlet.outlet import Carrier, Outlet
 from stillwatch.outlet.status import StatusReporter
 
 __all__ = [
     "Carrier",
     "CommandBox",
+    "Figures",
     "Judgement",
     "METRICS",
     "MetricsCarrier",

@@ -7,13 +7,15 @@ a full disk or a deaf peer is a state that they report.
 from collections.abc import Callable
 
 from stillwatch.base import Clock
+from stillwatch.outlet import health
 from stillwatch.outlet.command_box import MAX_WAITING_COMMANDS, CommandBox
 from stillwatch.transport.disk import RunFolder
-from stillwatch.transport.live import Publisher
+from stillwatch.transport.live import MAX_CONNECTIONS, Publisher
 from stillwatch.transport.thin import VehicleLink
 from stillwatch.transport.wire import Message, TransportError, Unfolder
 
 PORT_RETRY_S = 5
+TRIM_EVERY = 1000  # connections after which what they left in the allocator goes back to the system
 
 
 class RunFolderCarrier:
@@ -53,6 +55,8 @@ class LiveCarrier:
         self._strict = strict
         self._on_state = on_state
         self._tried_ns = 0
+        self._times_closed = 0
+        self._trimmed_at = 0
         self.is_open = False
 
     @property
@@ -86,9 +90,29 @@ class LiveCarrier:
                 self._publisher.reply(command, error=f"busy: {MAX_WAITING_COMMANDS} commands wait already")
         for command, result, error, attachment in self._commands.answers():
             self._publisher.reply(command, result, error, attachment)
+        connections = self._publisher.connections
+        if connections.accepted - self._trimmed_at >= TRIM_EVERY:
+            self._trimmed_at = connections.accepted
+            health.return_free_memory()
+        if connections.is_crowded:
+            self._turn_away()
 
     def close(self) -> None:
         self._publisher.close()
+
+    def connections(self) -> dict[str, int]:
+        """Return how many connected since the start, how many of them were let in, and how often all were closed."""
+        counted = self._publisher.connections
+        return {"accepted": counted.accepted, "let_in": counted.let_in, "ports_closed": self._times_closed}
+
+    def _turn_away(self) -> None:
+        """Close all ports for a while: connections cost memory and descriptors, which the camera's work needs more."""
+        self._publisher.close(0)
+        self.is_open = False
+        self._times_closed += 1
+        self._tried_ns = self._clock.monotonic_ns()
+        most = f"more than {MAX_CONNECTIONS} connections, which no stations need"
+        self._tell("ports_crowded", f"{most}: all are closed, and taken again in {PORT_RETRY_S} s")
 
     def _try_again(self) -> None:
         now_ns = self._clock.monotonic_ns()

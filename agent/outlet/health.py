@@ -50,6 +50,17 @@ def share_malloc_arenas() -> bool:
         return False
 
 
+def return_free_memory() -> bool:
+    """Give free pages in the middle of the heap back to the system: glibc by itself returns those at its end alone.
+
+    Takes about 2 ms. Returns false where the C library has no such call, or there was nothing to give.
+    """
+    try:
+        return bool(ctypes.CDLL(None).malloc_trim(0))
+    except (OSError, AttributeError):
+        return False
+
+
 def temperature_c() -> float | None:
     """Return the hottest thermal zone in degrees Celsius, or None where the board tells none."""
     readings = []

@@ -14,9 +14,11 @@ from typing import Any
 
 from stillwatch.base import Clock
 from stillwatch.outlet.judgement import Judgement, judge
-from stillwatch.transport.wire import Alert, Message, Model, Score, Status
+from stillwatch.transport.wire import Alert, Message, Model, Scores, Status
 
 logger = logging.getLogger(__name__)
+
+Figures = dict[str, Any]  # by the names of METRICS: a number, or numbers by label
 
 RETRY_NS = 5_000_000_000
 REQUEST_TIMEOUT_S = 2.0
@@ -39,6 +41,10 @@ METRICS = (
     ("model_age_seconds", "gauge", "which", "since the newest model of a mixture"),
     ("model_components", "gauge", "which", "components of a mixture"),
     ("model_clumps", "gauge", "which", "clumps that a mixture holds"),
+    ("model_epochs_total", "counter", "which", "times that a mixture was learnt anew"),
+    ("model_epoch_seconds", "gauge", "which", "processor time of the last of these"),
+    ("stage_seconds_total", "counter", "stage", "time that frames spent in a stage"),
+    ("queue_length", "gauge", "queue", "what waits: frames before the pipeline, messages by kind"),
     ("planned_bytes", "gauge", "", "memory that the stages account for"),
     ("resident_bytes", "gauge", "", "resident memory of the process"),
     ("cpu_seconds_total", "counter", "", "processor time of the process"),
@@ -46,6 +52,7 @@ METRICS = (
     ("disk_free_bytes", "gauge", "", "free on the run folder's disk"),
     ("messages_dropped_total", "counter", "kind", "messages that a full queue lost"),
     ("tx_bytes_total", "counter", "link", "bytes sent, by kind; link: the thin link"),
+    ("connections_total", "counter", "what", "connections to the ports: accepted, let in; times that all were closed"),
     ("backlog_alerts", "gauge", "", "alerts that wait for the thin link's acknowledgement"),
 )
 
@@ -57,22 +64,12 @@ class MetricsCarrier:
     ----------
     endpoint : (host, port)
         Of this machine; port 0: any.
-    counters : callable
-        The source's counters, by name.
-    backlog : callable
-        Alerts that wait for the thin link.
+    figures : callable
+        Returns what no message says: of METRICS, by name.
     """
 
-    def __init__(
-        self,
-        endpoint: tuple[str, int],
-        clock: Clock,
-        *,
-        counters: Callable[[], dict[str, int]] = dict,
-        backlog: Callable[[], int] = int,
-    ):
-        self._endpoint, self._clock = endpoint, clock
-        self._counters, self._backlog = counters, backlog
+    def __init__(self, endpoint: tuple[str, int], clock: Clock, figures: Callable[[], Figures] = dict):
+        self._endpoint, self._clock, self._figures = endpoint, clock, figures
         self._lock = threading.Lock()
         self._status: tuple[Status, int] | None = None  # and when it came, monotonic
         self._models: dict[str, tuple[Model, int]] = {}
@@ -103,8 +100,8 @@ class MetricsCarrier:
                     self._status = message, now_ns
                 case Model():
                     self._models[message.which] = message, now_ns
-                case Score():
-                    self._rarity = message.rarity
+                case Scores() if message.rarities is not None and len(message.rarities):
+                    self._rarity = float(message.rarities[-1])
                 case Alert() if message.phase == "new":
                     self._kinds[message.alert_kind] += 1
 
@@ -125,7 +122,7 @@ class MetricsCarrier:
             return judge(None, 0.0)
         return judge(held[0], (self._clock.monotonic_ns() - held[1]) / 1e9)
 
-    def values(self) -> dict[str, float | dict[str, float]]:
+    def values(self) -> Figures:
         """Return what is known now, by the names of METRICS; of labelled ones a value by label."""
         verdict = self.judgement()
         now_ns = self._clock.monotonic_ns()
@@ -137,8 +134,10 @@ class MetricsCarrier:
                 "model_age_seconds": {name: (now_ns - at) / 1e9 for name, (_, at) in models.items()},
                 "model_components": {name: model.n_components for name, (model, _) in models.items()},
                 "model_clumps": {name: model.clumps for name, (model, _) in models.items()},
+                "model_epochs_total": {name: model.model_epoch for name, (model, _) in models.items()},
+                "model_epoch_seconds": {name: model.seconds for name, (model, _) in models.items()},
             }
-        found |= {"up": int(verdict.ok), "source_total": self._counters(), "backlog_alerts": self._backlog()}
+        found |= {"up": int(verdict.ok)} | self._figures()
         if held is not None:
             found |= _of_status(held[0]) | {"frame_age_seconds": verdict.last_frame_age_s}
         return {name: value for name, value in found.items() if value is not None}

@@ -115,6 +115,10 @@ class Outlet:
         if self.refused[kind] & (self.refused[kind] - 1) == 0:  # at 1, 2, 4, 8 … : never a flood of lines
             logger.error("message not sent (%d so far): %s", self.refused[kind], why)
 
+    def waiting(self) -> dict[str, int]:
+        """Return how many messages wait, by kind."""
+        return {kind: len(queued) for kind, queued in self._queues.items()}
+
     # -- sender thread ---------------------------------------------------------------------------------------
 
     def _run(self) -> None:

@@ -38,7 +38,7 @@ from stillwatch.features import FeatureExtractor, Features, RowMaker, Rows
 from stillwatch.gate import Gate, Verdict
 from stillwatch.novelty import CameraMotion, Novelty, Sizes
 from stillwatch.pipeline.best_view import BestView
-from stillwatch.pipeline.counts import RunCounts
+from stillwatch.pipeline.counts import Laps, RunCounts
 from stillwatch.pipeline.step import Described, Step
 from stillwatch.pipeline.summaries import Summaries
 from stillwatch.pipeline.thumbnail import jpeg_thumbnail
@@ -74,7 +74,7 @@ class Pipeline(Restorable):
     config : Config
     sink : Sink
     clock : Clock
-        Stamps messages, and nothing else.
+        Stamps messages and measures stages, and decides nothing.
     headers : Headers, optional
         Who sends; an evaluation needs none.
     ahead : int
@@ -83,7 +83,7 @@ class Pipeline(Restorable):
 
     def __init__(self, config: Config, sink: Sink, clock: Clock, *, headers: Headers | None = None, ahead: int = 0):
         self.config, self.ahead = config, ahead
-        self._sink = sink
+        self._sink, self._clock = sink, clock
         headers = headers or Headers(config.agent.id, "evaluation", "none", 0)
         self.summaries = Summaries(headers, clock)
         height, width = config.source.height, config.source.width
@@ -98,6 +98,7 @@ class Pipeline(Restorable):
         self.events = EventLife(config.events)
         self.view = BestView(config.exemplars, config.features.step_px)
         self._shape = (height, width)
+        self.stage_seconds: dict[str, float] = {}  # spent so far; each stage's by the one thread that runs it
         self.frames = 0
         self.accepted = 0
         self.refused: Counter[str] = Counter()
@@ -124,7 +125,9 @@ class Pipeline(Restorable):
         """
         if frame.grey.shape != self._shape:
             self._take_shape(*frame.grey.shape)
+        passed = Laps(self.stage_seconds, self._clock)
         verdict = self.gate.judge(frame, self.camera.rule)
+        passed.stage("gate")
         if not verdict.accepted:
             return Described(frame, verdict)
         features = self.features.extract(frame)
@@ -133,6 +136,7 @@ class Pipeline(Restorable):
         jpeg = b""
         if rows.ready:
             jpeg = jpeg_thumbnail(frame.colour, pictures.thumbnail_px, pictures.thumbnail_bytes)
+        passed.stage("features")
         return Described(frame, verdict, features, rows, jpeg)
 
     def take(self, described: Described) -> Step:
@@ -149,16 +153,22 @@ class Pipeline(Restorable):
 
     def _look(self, frame: Frame, verdict: Verdict, features: Features, rows: Rows, jpeg: bytes) -> Step:
         """Score and learn a frame that the gate let pass."""
+        passed = Laps(self.stage_seconds, self._clock)
         activation = self.learners.activate()
         score = self.novelty.score(frame, rows, self.learners.models)
+        passed.stage("novelty")
         records = self.events.update(frame, score, verdict, self.learners.models)
         views = self.view.tell(records, frame, score, self.events.since)
         self.novelty.settle(score, in_event=self.events.active)
         self.features.observe(features)
+        passed.stage("events")
         if rows.ready:
             self.learners.offer(frame.sequence, frame.t_ns, rows.patches, rows.valid, rows.frame, jpeg)
+        passed.stage("learning")
         nearest = self.learners.nearest_exemplar(rows.frame) if records else -1
-        return self._publish(Step(frame, verdict, score, records, views, activation, self.events.open_id, nearest))
+        step = self._publish(Step(frame, verdict, score, records, views, activation, self.events.open_id, nearest))
+        passed.stage("telling")
+        return step
 
     def finish(self) -> EpochReport | None:
         """End of the stream: close open events, make the epoch being learnt active, publish both."""

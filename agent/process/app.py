@@ -27,6 +27,7 @@ from stillwatch.base import (
 )
 from stillwatch.outlet import Carrier, CommandBox, LiveCarrier, Outlet, RunFolderCarrier, StatusReporter, health
 from stillwatch.pipeline import Pipeline, RunCounts, Step
+from stillwatch.process.accounts import Accounts
 from stillwatch.process.assembly import (
     make_capture,
     make_metrics,
@@ -119,6 +120,7 @@ class Agent:
         if publisher is not None:
             self._live = LiveCarrier(publisher, self._box, clock, strict=options.strict, on_state=self._on_port_state)
         self._thin = make_thin_carrier(config, clock, beside=options.out)
+        self._accounts = Accounts(self.pipeline, self._capture, self._live, self._thin)
         self._reporter = StatusReporter(
             Headers(*self._identity),
             clock,
@@ -127,7 +129,7 @@ class Agent:
             folder=options.out,
             config_hash=config_hash(config),
             memory_bytes=sum(n for _, n in memory),
-            extra=self._of_transport,
+            extra=self._accounts.of_transport,
         )
         self._outlet = Outlet(
             self._carriers(),
@@ -136,6 +138,7 @@ class Agent:
             heartbeat=self._reporter,
             heartbeat_s=config.publish.heartbeat_s,
         )
+        self._accounts.outlet = self._outlet
         self.commander = Commander(
             self.pipeline, self._box, journal=self._journal, status=self._answer_status, now_ns=clock.monotonic_ns
         )
@@ -149,7 +152,7 @@ class Agent:
     def _carriers(self) -> list[Carrier]:
         """Return everything that takes messages away."""
         messages_too = self._recorder if self._options.record != self._options.out else None  # the folder has them
-        metrics = make_metrics(self._config, self._clock, self._capture, self._thin)
+        metrics = make_metrics(self._config, self._clock, self._accounts.figures)
         others: tuple[Carrier | None, ...] = (self._live, messages_too, self._thin, metrics)
         return [RunFolderCarrier(self._folder), *(carrier for carrier in others if carrier is not None)]
 
@@ -230,7 +233,7 @@ class Agent:
         not_kept = self._not_kept()
         if not_kept and exit_code == ExitCode.DONE and not self._capture.live:
             exit_code = int(ExitCode.NOT_KEPT)
-        ending = {**summary, "exit_code": exit_code, "reason": scrub(reason), "not_kept": not_kept, **self._accounts()}
+        ending = {**summary, "exit_code": exit_code, "reason": scrub(reason), "not_kept": not_kept, **self._ending()}
         if not self._folder.finish(ending):
             not_kept.append("summary.json")
             exit_code = exit_code or (0 if self._capture.live else int(ExitCode.NOT_KEPT))
@@ -373,17 +376,8 @@ class Agent:
             **self._counts().as_dict(),
             "learning": pipeline.progress,
             "model_hash": pipeline.model_hash,
+            **{f"connections_{name}": count for name, count in self._accounts.connections().items()},
         }
-
-    def _of_transport(self) -> dict[str, Any]:
-        publisher = self._live.publisher if self._live is not None else None
-        drops = dict(self._outlet.drops)
-        for kind, count in (publisher.drops if publisher else {}).items():
-            drops[kind] = drops.get(kind, 0) + count
-        tx_bytes = dict(publisher.tx_bytes) if publisher else {}
-        if self._thin is not None:
-            tx_bytes["link"] = self._thin.tx_bytes
-        return {"drops": drops, "tx_bytes": tx_bytes, "endpoints": publisher.endpoints if publisher else {}}
 
     def _on_disk_state(self, state: str, text: str) -> None:
         """Called by whoever writes, on its own thread, when a disk stops or begins to take records."""
@@ -470,7 +464,7 @@ class Agent:
             self.send(change)
         self.send(self.pipeline.summaries.summary(**summary, exit_code=exit_code, reason=reason[:256]))
 
-    def _accounts(self) -> dict[str, Any]:
+    def _ending(self) -> dict[str, Any]:
         """What only summary.json has room for."""
         return {
             "seconds": self._seconds(),
@@ -481,5 +475,6 @@ class Agent:
             "peak_rss_bytes": health.peak_rss_bytes(),
             "cpu_seconds": health.cpu_seconds(),
             "lost_records": self._folder.lost_records,
-            **self._of_transport(),
+            "connections": self._accounts.connections(),
+            **self._accounts.of_transport(),
         }

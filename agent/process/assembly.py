@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Callable
 
 from stillwatch.base import Clock, ConfigError
-from stillwatch.outlet import MetricsCarrier, ThinCarrier
+from stillwatch.outlet import Figures, MetricsCarrier, ThinCarrier
 from stillwatch.restart import Recorder, Resumed
 from stillwatch.settings import Config, Problem
 from stillwatch.sources import Capture, NavTrack, Source, open_source
@@ -62,7 +62,7 @@ def make_thin_carrier(config: Config, clock: Clock, *, beside: pathlib.Path) -> 
     return ThinCarrier(make_link)
 
 
-def make_metrics(config: Config, clock: Clock, capture: Capture, thin: ThinCarrier | None) -> MetricsCarrier | None:
+def make_metrics(config: Config, clock: Clock, figures: Callable[[], Figures]) -> MetricsCarrier | None:
     """Return the carrier that serves /metrics, None where none is wanted; ConfigError where its library is missing."""
     endpoint = config.metrics.endpoint
     if not endpoint:
@@ -71,8 +71,7 @@ def make_metrics(config: Config, clock: Clock, capture: Capture, thin: ThinCarri
         message = "needs prometheus_client: pip install 'stillwatch[metrics]'"
         raise ConfigError([Problem("config", "metrics.endpoint", endpoint, message)])
     host, _, port = endpoint.rpartition(":")
-    backlog = (lambda: thin.backlog) if thin is not None else int
-    return MetricsCarrier((host.strip("[]"), int(port)), clock, counters=capture.counters, backlog=backlog)
+    return MetricsCarrier((host.strip("[]"), int(port)), clock, figures)
 
 
 def make_run_folder(config: Config, path: pathlib.Path, clock: Clock, on_state: OnState) -> RunFolder:

@@ -236,6 +236,11 @@ class Capture:
     def state(self) -> SourceState:
         return SourceState.ENDED if self.ended else self._state
 
+    @property
+    def n_waiting(self) -> int:
+        """Frames in the ring."""
+        return len(self._ring)
+
     def request_reopen(self) -> None:
         """Close and reopen a live source, as for a camera that has shown the same picture for too long."""
         with self._changed:

@@ -5,6 +5,7 @@ In: messages. Out: messages elsewhere.
 Imports: transport.base, transport.wire.
 """
 
+from stillwatch.transport.live.connections import MAX_CONNECTIONS
 from stillwatch.transport.live.control import (
     COMMANDS,
     MAX_REPLY_BYTES,
@@ -34,6 +35,7 @@ __all__ = [
     "Command",
     "ControlClient",
     "Gap",
+    "MAX_CONNECTIONS",
     "MAX_REPLY_BYTES",
     "MAX_REQUEST_BYTES",
     "PAGE_BYTES",

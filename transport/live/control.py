@@ -15,6 +15,7 @@ import zmq
 from msgspec import Meta
 
 from stillwatch.transport.base import Clock
+from stillwatch.transport.live.connections import Connections
 from stillwatch.transport.live.endpoints import bind, connect, make_socket, try_receive, try_send
 from stillwatch.transport.live.security import (
     ClientKeys,
@@ -143,32 +144,35 @@ class ControlServer:
         self._own_context: zmq.Context | None = None
         self._zap: ZapHandler | None = None
 
-    def open(self, context: zmq.Context | None = None) -> None:
-        """Bind in the calling thread. A context that is passed in must already have its ZapHandler, served there."""
+    def open(self, context: zmq.Context | None = None, connections: Connections | None = None) -> None:
+        """Bind in the calling thread. A context that is passed in must already have its ZapHandler, served there.
+
+        May be opened again after `close`: which commands came before is not forgotten.
+        """
         if context is None:
             context = self._own_context = zmq.Context(io_threads=1)
-            if self._keys is not None:
-                self._zap = ZapHandler(context, self._keys)
+            self._zap = ZapHandler(context, self._keys)
         self.socket = make_socket(
             context, zmq.ROUTER, queue=_REPLIES_IN_FLIGHT, max_bytes=MAX_REQUEST_BYTES, endpoint=self._endpoint
         )
         self.socket.setsockopt(zmq.RCVHWM, _REQUESTS_A_POLL)
         self.socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
         secure_server(self.socket, self._keys, "control")
+        if connections is not None:
+            connections.watch(context, self.socket)
         try:
-            self.bound_endpoint = bind(self.socket, self._endpoint)
+            self.bound_endpoint = self._endpoint = bind(self.socket, self._endpoint)
         except TransportError:
             self.close()
             raise
 
     def poll(self, timeout_ms: int) -> list[Command]:
-        """Wait up to `timeout_ms`, then `receive`: for a server with a context of its own."""
+        """Wait for a request until nothing comes for `timeout_ms`, then `receive`: for a server of its own context."""
+        assert self._zap is not None
         poller = zmq.Poller()
         poller.register(self.socket, zmq.POLLIN)
-        if self._zap is not None:
-            poller.register(self._zap.socket, zmq.POLLIN)
-        poller.poll(timeout_ms)
-        if self._zap is not None:
+        poller.register(self._zap.socket, zmq.POLLIN)
+        while self._zap.socket in (ready := dict(poller.poll(timeout_ms))) and self.socket not in ready:
             self._zap.serve()
         return self.receive()
 
@@ -201,9 +205,10 @@ class ControlServer:
         entry.is_final = True
         return try_send(self.socket, [entry.peer, entry.reply])
 
-    def close(self) -> None:
-        """Close the socket, and the context if it is ours. Answers get a moment to leave."""
-        self.socket.close(200)
+    def close(self, linger_ms: int = 200) -> None:
+        """Close the socket, and the context if it is ours. Answers get a moment to leave. May be called twice."""
+        if hasattr(self, "socket"):
+            self.socket.close(linger_ms)
         if self._zap is not None:
             self._zap.close()
         if self._own_context is not None:

@@ -9,6 +9,7 @@ from collections import deque
 import zmq
 
 from stillwatch.transport.base import Clock
+from stillwatch.transport.live.connections import Connections
 from stillwatch.transport.live.control import Command, ControlServer, Value
 from stillwatch.transport.live.endpoints import bind, derived_endpoint, make_socket, split_tcp, try_receive, try_send
 from stillwatch.transport.live.security import ServerKeys, ZapHandler, require_secure, secure_server
@@ -71,10 +72,11 @@ class Publisher:
     ):
         self.drops: dict[str, int] = {}  # messages that at least one subscriber did not get, by kind
         self.tx_bytes: dict[str, int] = {}  # payload bytes published, by kind
+        self.connections = Connections()
         self._endpoint, self._agent_id, self._queue, self._keys = endpoint, agent_id, queue, keys
         self._control_endpoint, self._clock = control, clock
         self._cache = SnapshotCache()
-        self._bound: tuple[str, ...] = ()
+        self._endpoints: dict[str, str] = {}
         self._unfolder = Unfolder()
         self._last: Message | None = None  # whose header tells old stations who we are
         self._old_joined = False
@@ -90,18 +92,20 @@ class Publisher:
             require_secure(control, keys)
 
     def open(self) -> None:
-        """Make and bind all sockets, in the thread that will use them. Raises SecurityError, TransportError."""
+        """Make and bind all sockets, in the thread that will use them. Raises SecurityError, TransportError.
+
+        May be opened again after `close`, on the same ports: last values and the commands of before are kept.
+        """
         self._context = zmq.Context(io_threads=1)
         self._poller = zmq.Poller()
         try:
-            if self._keys is not None:  # before any bind: see ZapHandler
-                self._zap = ZapHandler(self._context, self._keys)
-                self._poller.register(self._zap.socket, zmq.POLLIN)
-            self._bind_pair()
-            self._open_control()
+            self._zap = ZapHandler(self._context, self._keys)  # before any bind
+            self._poller.register(self._zap.socket, zmq.POLLIN)
+            data, snapshot = self._bind_pair()
+            self._endpoints = {"data": data, "snapshot": snapshot} | self._open_control(data)
+            self._endpoint = data
         except TransportError:
             self.close()
-            self._bound = ()
             raise
         self._poller.register(self._data, zmq.POLLIN)
         self._poller.register(self._snapshot, zmq.POLLIN)
@@ -109,17 +113,12 @@ class Publisher:
     @property
     def bound_endpoint(self) -> str:
         """The data endpoint as bound."""
-        return self._bound[0]
+        return self._endpoints["data"]
 
     @property
     def endpoints(self) -> dict[str, str]:
         """All endpoints as bound, for Status.endpoints; empty while they are not."""
-        if not self._bound:
-            return {}
-        found = {"data": self._bound[0], "snapshot": self._bound[1]}
-        if self._control is not None:
-            found["control"] = self._control.bound_endpoint
-        return found
+        return self._endpoints if self._context is not None else {}
 
     def send(self, kind: str, payload: bytes) -> bool:
         """Publish one encoded message; never waits.
@@ -145,9 +144,10 @@ class Publisher:
 
     def poll(self, timeout_ms: int) -> list[Command]:
         """Wait up to `timeout_ms` for requests, serve them, and return the commands that the agent must answer."""
+        assert self._zap is not None
         ready = dict(self._poller.poll(timeout_ms))
-        if self._zap is not None:
-            self._zap.serve()
+        self._zap.serve()
+        self.connections.count()
         if self._data in ready:
             self._serve_joiners()
         if self._snapshot in ready:
@@ -176,14 +176,15 @@ class Publisher:
         if self._context is None:
             return
         if self._control is not None:
-            self._control.close()
+            self._control.close(linger_ms)
         for name in ("_data", "_snapshot"):
             if hasattr(self, name):
                 getattr(self, name).close(linger_ms)
+        self.connections.forget()
         if self._zap is not None:
             self._zap.close()
         self._context.term()
-        self._context = self._control = self._zap = None
+        self._context = self._zap = None
 
     def _remember(self, message: Message, kind: str, payload: bytes) -> str:
         """Keep what late joiners will ask for; return the message's key."""
@@ -211,8 +212,8 @@ class Publisher:
                 return whole, encode(whole)
         return alert, payload
 
-    def _bind_pair(self) -> None:
-        """Bind data and snapshot to neighbouring ports; with port 0, until a free pair is found."""
+    def _bind_pair(self) -> tuple[str, str]:
+        """Bind data and snapshot to neighbouring ports, and return them; with port 0, until a free pair is found."""
         any_port = self._endpoint.startswith("tcp://") and split_tcp(self._endpoint)[1] == 0
         for attempt in range(_PORT_TRIES if any_port else 1):
             self._data = self._socket(zmq.XPUB, self._queue, MAX_INCOMING_BYTES)
@@ -222,33 +223,35 @@ class Publisher:
             self._snapshot.setsockopt(zmq.ROUTER_MANDATORY, 1)
             try:
                 data = bind(self._data, self._endpoint)
-                self._bound = data, bind(self._snapshot, derived_endpoint(data, "snapshot"))
-                return
+                return data, bind(self._snapshot, derived_endpoint(data, "snapshot"))
             except TransportError:
                 self._data.close(0)
                 self._snapshot.close(0)
                 if attempt + 1 == (_PORT_TRIES if any_port else 1):
                     raise
+        raise AssertionError("no attempt was made")
 
     def _socket(self, kind: int, queue: int, max_bytes: int) -> zmq.Socket:
         assert self._context is not None
         socket = make_socket(self._context, kind, queue=queue, max_bytes=max_bytes, endpoint=self._endpoint)
         secure_server(socket, self._keys, "data")
+        self.connections.watch(self._context, socket)
         return socket
 
-    def _open_control(self) -> None:
+    def _open_control(self, data: str) -> dict[str, str]:
         if not self._control_endpoint:
-            return
-        if self._clock is None:
-            raise TransportError("a control endpoint needs a clock")
-        endpoint = self._control_endpoint
-        if endpoint == "auto":
-            any_port = self._endpoint.startswith("tcp://") and split_tcp(self._endpoint)[1] == 0
-            endpoint = derived_endpoint(self._endpoint if any_port else self._bound[0], "control")
-        control = ControlServer(endpoint, clock=self._clock, keys=self._keys)
-        control.open(self._context)
-        self._control = control
-        self._poller.register(control.socket, zmq.POLLIN)
+            return {}
+        if self._control is None:
+            if self._clock is None:
+                raise TransportError("a control endpoint needs a clock")
+            endpoint = self._control_endpoint
+            if endpoint == "auto":
+                any_port = self._endpoint.startswith("tcp://") and split_tcp(self._endpoint)[1] == 0
+                endpoint = derived_endpoint(self._endpoint if any_port else data, "control")
+            self._control = ControlServer(endpoint, clock=self._clock, keys=self._keys)
+        self._control.open(self._context, self.connections)
+        self._poller.register(self._control.socket, zmq.POLLIN)
+        return {"control": self._control.bound_endpoint}
 
     def _own_message(self, kind: str, payload: bytes) -> Message:
         try:

@@ -129,10 +129,13 @@ def require_secure(endpoint: str, keys: ServerKeys | None) -> None:
 
 
 def secure_server(socket: zmq.Socket, keys: ServerKeys | None, role: str) -> None:
-    """Make a socket a CURVE server of `role`, before it binds."""
+    """Make a socket a server of `role` that asks the ZapHandler, before it binds: a CURVE server where there are keys.
+
+    Without keys it asks too: libzmq then refuses peers of ZMTP 1, for which it takes any bytes, and keeps nothing.
+    """
+    socket.setsockopt(zmq.ZAP_DOMAIN, role.encode())
     if keys is None:
         return
-    socket.setsockopt(zmq.ZAP_DOMAIN, role.encode())
     socket.setsockopt(zmq.CURVE_SERVER, 1)
     socket.setsockopt(zmq.CURVE_PUBLICKEY, keys.public)
     socket.setsockopt(zmq.CURVE_SECRETKEY, keys.secret)
@@ -151,13 +154,14 @@ class ZapHandler:
     """Answers libzmq's question "may this key connect", from the thread that owns the sockets.
 
     Made before any socket of the same context binds, and closed after them: libzmq lets everybody in who knows
-    the server's key where no handler is there to ask. `accepted` and `refused` count handshakes.
+    the server's key where no handler is there to ask. Without keys, whoever speaks ZMTP 3 is let in: only this
+    machine can reach such sockets (`require_secure`). `accepted` and `refused` count handshakes.
     """
 
-    def __init__(self, context: zmq.Context, keys: ServerKeys):
+    def __init__(self, context: zmq.Context, keys: ServerKeys | None):
         self.accepted = 0
         self.refused = 0
-        self._allowed = keys.allowed
+        self._allowed = keys.allowed if keys is not None else None
         self.socket = context.socket(zmq.ROUTER)
         self.socket.setsockopt(zmq.LINGER, 0)
         self.socket.bind(_ZAP_ENDPOINT)
@@ -179,9 +183,11 @@ class ZapHandler:
         if len(question) < 6:
             return []
         version, request, domain, _address, _identity, mechanism, *credentials = question
-        allowed = self._allowed.get(domain.decode("ascii", "replace"), frozenset())
         known = False
-        if version == b"1.0" and mechanism == b"CURVE" and len(credentials) == 1 and len(credentials[0]) == 32:
+        if self._allowed is None:
+            known = version == b"1.0" and mechanism == b"NULL"
+        elif version == b"1.0" and mechanism == b"CURVE" and len(credentials) == 1 and len(credentials[0]) == 32:
+            allowed = self._allowed.get(domain.decode("ascii", "replace"), frozenset())
             known = zmq.utils.z85.encode(credentials[0]) in allowed
         self.accepted += known
         self.refused += not known

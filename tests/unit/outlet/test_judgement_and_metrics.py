@@ -5,19 +5,26 @@ import re
 import urllib.error
 import urllib.request
 
+import numpy as np
 import pytest
 from places import ROOT
 
 from stillwatch.base import VirtualClock
 from stillwatch.outlet import METRICS, MetricsCarrier, judge
 from stillwatch.settings import load_config
-from stillwatch.transport.wire import Alert, Score, Status
+from stillwatch.transport.wire import Alert, Scores, Status
 
 HEAD = {"agent": "cam1", "run": "r", "boot": "b", "epoch": 1, "sequence": 0, "t_ns": 0, "mono_ns": 0, "wall_ns": 0}
 
 
 def status(**fields):
     return Status(**HEAD | {"state": "live", "frame_age_s": 0.1, "frames": 7, "disk_free_bytes": 10**9} | fields)
+
+
+def scores(*rarities):
+    n = len(rarities)
+    offsets, flags = np.zeros(n, np.int16), np.full(n, 8, np.uint8)
+    return Scores(**HEAD, first=0, offsets=offsets, flags=flags, rarities=np.array(rarities, np.float32))
 
 
 @pytest.mark.parametrize(
@@ -54,12 +61,19 @@ def fetched(port, path):
 def test_figures_and_health_are_those_of_the_last_messages():
     pytest.importorskip("prometheus_client")
     clock = VirtualClock()
-    carrier = MetricsCarrier(("127.0.0.1", 0), clock, counters=lambda: {"reconnects": 3}, backlog=lambda: 2)
+    own = {
+        "source_total": {"reconnects": 3},
+        "backlog_alerts": 2,
+        "connections_total": {"accepted": 9},
+        "stage_seconds_total": {"gate": 1.5},
+        "queue_length": {"frames": 3},
+    }
+    carrier = MetricsCarrier(("127.0.0.1", 0), clock, lambda: own)
     carrier.open()
     try:
         assert fetched(carrier.port, "/healthz")[0] == 503
         carrier.carry("status", b"", status(refused={"dark": 4}, dropped=5, suppressed={"budget": 6}))
-        carrier.carry("score", b"", Score(**HEAD, rarity=120.0))
+        carrier.carry("scores", b"", scores(7.0, 120.0))
         carrier.carry("alert", b"", Alert(**HEAD, id=1, phase="new", start_frame=0, start_t_ns=0, duration_s=0.0))
         code, text = fetched(carrier.port, "/metrics")
         assert code == 200
@@ -73,6 +87,9 @@ def test_figures_and_health_are_those_of_the_last_messages():
             "stillwatch_novelty_rarity 120.0",
             'stillwatch_alerts_kind_total{kind="novelty"} 1.0',
             "stillwatch_backlog_alerts 2.0",
+            'stillwatch_connections_total{what="accepted"} 9.0',
+            'stillwatch_stage_seconds_total{stage="gate"} 1.5',
+            'stillwatch_queue_length{queue="frames"} 3.0',
         ):
             assert line in text.splitlines()
         assert fetched(carrier.port, "/healthz")[0] == 200

@@ -1,0 +1,50 @@
+"""What an agent says of itself beside its messages: to status, summary, the control socket and /metrics.
+
+Called by agent/process/app.py. It reads counters that other threads write, each one word or a copy, and keeps nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from stillwatch.outlet import Figures, LiveCarrier, Outlet, ThinCarrier
+from stillwatch.pipeline import Pipeline
+from stillwatch.sources import Capture
+
+
+@dataclass(slots=True)
+class Accounts:
+    """The parts of one run that have something to count. `outlet` is there before any question is asked."""
+
+    pipeline: Pipeline
+    capture: Capture
+    live: LiveCarrier | None
+    thin: ThinCarrier | None
+    outlet: Outlet | None = None
+
+    def of_transport(self) -> dict[str, Any]:
+        """Return the fields of Status that are the transport's: drops, tx_bytes, endpoints."""
+        publisher = self.live.publisher if self.live is not None else None
+        drops = dict(self.outlet.drops) if self.outlet is not None else {}
+        for kind, count in (publisher.drops if publisher else {}).items():
+            drops[kind] = drops.get(kind, 0) + count
+        tx_bytes = dict(publisher.tx_bytes) if publisher else {}
+        if self.thin is not None:
+            tx_bytes["link"] = self.thin.tx_bytes
+        return {"drops": drops, "tx_bytes": tx_bytes, "endpoints": publisher.endpoints if publisher else {}}
+
+    def connections(self) -> dict[str, int]:
+        """Return connections to the live plane's ports, by what became of them."""
+        return self.live.connections() if self.live is not None else {}
+
+    def figures(self) -> Figures:
+        """Return what /metrics shows and no message says, by the names of its table."""
+        queues = {"frames": self.capture.n_waiting}
+        if self.outlet is not None:
+            queues |= self.outlet.waiting()
+        return {
+            "source_total": self.capture.counters(),
+            "backlog_alerts": self.thin.backlog if self.thin is not None else 0,
+            "connections_total": self.connections(),
+            "queue_length": queues,
+            "stage_seconds_total": dict(self.pipeline.stage_seconds),
+        }
