@@ -52,7 +52,7 @@ TOOLS_MAY_IMPORT: dict[str, set[str]] = {
     "tools.encoders": {"tools.shared"},
     "tools.tables": {"tools.shared"},
     "tools.survey": {"tools.shared", "tools.tables"},
-    "tools.station": {"tools.shared", "tools.tables", "tools.survey"},
+    "tools.station": {"tools.shared", "tools.report", "tools.tables", "tools.survey"},
     "tools.bench": {"tools.shared", "tools.evaluate"},
     "tools.experiments": {"tools.shared", "tools.encoders", "tools.survey"},
     "tools.recordings": {"tools.shared", "tools.report"},

@@ -1,11 +1,14 @@
 """One self-contained page of a run, and how two runs differ.
 
 Owns: the page, its charts, how each learner is shown (learners.py).
-In: run folders. Out: HTML.
+In: run folders. Out: HTML; the palette and the lines of charts for other pages.
 Imports: the agent, transport, tools.shared.
 """
 
+from stillwatch.tools.report import charts
 from stillwatch.tools.report.command import write_report
 from stillwatch.tools.report.compare import compare_folders, tell_comparison
+from stillwatch.tools.report.learners import model_view
+from stillwatch.tools.report.style import PALETTE
 
-__all__ = ["compare_folders", "tell_comparison", "write_report"]
+__all__ = ["PALETTE", "charts", "compare_folders", "model_view", "tell_comparison", "write_report"]

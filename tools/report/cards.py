@@ -12,7 +12,6 @@ from stillwatch.settings import EventsConfig, recorded_config
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.data import Event, ReportData
 from stillwatch.tools.shared import words
-from stillwatch.transport.wire import EventKind
 from stillwatch.transport.wire import messages as m
 
 Numbers = dict[tuple[str, int, int], str]  # what each event is called, by its key
@@ -56,26 +55,9 @@ def event_card(data: ReportData, event: Event, n: str) -> str:
         f"<i style='width:{100 * event.severity:.0f}%'></i></div>"
         f"<div class='text'><h4>Event {n}: {c.esc(title[0].lower() + title[1:])}</h4>"
         f"<p class='when'>{c.esc(_when(data, event))}</p><p>{c.esc(_facts(event))}</p>"
-        f"<p>{c.esc(why(event.first.alert_kind, events_config(data)))}</p>{_resembles(data, event)}{spark}"
+        f"<p>{c.esc(words.why(event.first.alert_kind, events_config(data)))}</p>{_resembles(data, event)}{spark}"
         f"{_details(data, event, shown)}</div></article>"
     )
-
-
-def why(kind: str, events: EventsConfig) -> str:
-    """Return which rule raises events of a kind."""
-    rare = words.number(events.raise_rarity)
-    rules = {
-        EventKind.NOVEL: f"Raised because {events.min_frames} frames in a row were rarer than one in {rare}.",
-        EventKind.NEW_CATEGORY: "Raised because something that came in an event was learnt and is still there; its "
-        "rarity plays no part.",
-        EventKind.RETURNED: "Raised because something seldom seen, away for a minute or more, is back; its rarity "
-        "plays no part.",
-        EventKind.VANISHED: f"Raised because what was in nearly every frame has been away for "
-        f"{words.duration(events.vanish_s)}.",
-        EventKind.SCENE_CHANGE: "Raised because nearly all of the view changed at once and stayed so: light, or the "
-        "camera.",
-    }
-    return rules.get(EventKind(kind), f"Raised by the agent's rule “{kind.replace('_', ' ')}”.")
 
 
 def _about(event: Event) -> str:
@@ -95,7 +77,7 @@ def _facts(event: Event) -> str:
         facts.append("no end received")
     elif event.duration_s > 0:
         facts.append(f"lasted {words.duration(event.duration_s)}")
-    nav = _position(event.first.nav)
+    nav = words.position(event.first.nav)
     text = ", ".join(facts + [nav] * bool(nav))
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
@@ -149,18 +131,6 @@ def _picture_time(data: ReportData, event: Event, shown: m.Alert) -> str:
         return ""
     after_s = (event.x_ns + shown.picture_t_ns - event.first.start_t_ns) / 1e9
     return f"of frame {shown.picture_frame}, {words.moment(after_s)}: the best so far"
-
-
-def _position(nav: m.Position | None) -> str:
-    if nav is None:
-        return ""
-    parts = []
-    if nav.latitude is not None and nav.longitude is not None:
-        parts.append(f"{nav.latitude:.5f}, {nav.longitude:.5f}")
-    for value, text in ((nav.depth_m, "m deep"), (nav.altitude_m, "m above ground")):
-        if value is not None:
-            parts.append(f"{value:.1f} {text}")
-    return ", ".join(parts)
 
 
 def picture(jpeg: bytes, boxes: np.ndarray | None = None, *, alt: str, opens: bool = False) -> str:

@@ -1,15 +1,20 @@
 """The style sheet and script of reports, as text that goes into the page: no file or address outside it is used.
 
-Used by tools/report/page.py and tools/report/compare.py. It must not know what a report holds.
+Used by tools/report/page.py and tools/report/compare.py; the palette by the station's page too. It must not know what
+a report holds.
 """
 
-CSS = """
+PALETTE = """
 :root{color-scheme:light dark;--paper:#faf9f6;--card:#fff;--ink:#1d2227;--soft:#5d6770;--faint:#c9ced2;--rule:#e4e4df;
 --novel:#c2410c;--novel-soft:#c2410c26;--calm:#0f6b78;--calm-soft:#0f6b7822;--bad:#a16207;--bad-soft:#a1620733;
 --lightness:54%;--lightness-b:70%}
 @media (prefers-color-scheme:dark){:root{--paper:#14181b;--card:#1b2024;--ink:#e7e9ea;--soft:#98a3ab;--faint:#4a545b;
 --rule:#2b3237;--novel:#fb8c4e;--novel-soft:#fb8c4e2e;--calm:#5bbccb;--calm-soft:#5bbccb26;--bad:#e0b341;
 --bad-soft:#e0b34133;--lightness:56%;--lightness-b:40%}}
+"""
+CSS = (
+    PALETTE
+    + """
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,
@@ -148,6 +153,7 @@ grid-template-columns:1fr}
 @media print{main{max-width:none;padding:0}.event,.gallery figure,.plot{break-inside:avoid}.switch,.tip,.cursor{
 display:none}}
 """
+)
 
 SCRIPT = """
 for(const box of document.querySelectorAll('.timeline')){

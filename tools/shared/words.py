@@ -6,7 +6,8 @@ Used by run, ground, report, compare and the commands that export. It must not r
 import datetime
 import math
 
-from stillwatch.transport.wire import Alert, EventKind
+from stillwatch.settings import EventsConfig
+from stillwatch.transport.wire import Alert, EventKind, Position
 
 MOST_RARE = 1e6  # one frame in so many: beyond it, it is no longer a measurement
 _THIN_SPACE = "\u202f"
@@ -23,6 +24,38 @@ def title_of(kind: str) -> str:
     """Return what an event is, for people; the kind itself where it is a later version's."""
     found = EventKind(kind)
     return TITLES.get(found) or kind.replace("_", " ").capitalize()
+
+
+def why(kind: str, events: EventsConfig | None = None) -> str:
+    """Return which rule raises events of a kind; with the agent's own thresholds where they are known."""
+    frames, rare, away = "several", "the agent's threshold", "for long"
+    if events is not None:
+        frames, rare = str(events.min_frames), f"one in {number(events.raise_rarity)}"
+        away = f"for {duration(events.vanish_s)}"
+    rules = {
+        EventKind.NOVEL: f"Raised because {frames} frames in a row were rarer than {rare}.",
+        EventKind.NEW_CATEGORY: "Raised because something that came in an event was learnt and is still there; its "
+        "rarity plays no part.",
+        EventKind.RETURNED: "Raised because something seldom seen, away for a minute or more, is back; its rarity "
+        "plays no part.",
+        EventKind.VANISHED: f"Raised because what was in nearly every frame has been away {away}.",
+        EventKind.SCENE_CHANGE: "Raised because nearly all of the view changed at once and stayed so: light, or the "
+        "camera.",
+    }
+    return rules.get(EventKind(kind), f"Raised by the agent's rule “{kind.replace('_', ' ')}”.")
+
+
+def position(nav: Position | None) -> str:
+    """Return where the camera was; empty where that is not known."""
+    if nav is None:
+        return ""
+    parts = []
+    if nav.latitude is not None and nav.longitude is not None:
+        parts.append(f"{nav.latitude:.5f}, {nav.longitude:.5f}")
+    for value, text in ((nav.depth_m, "m deep"), (nav.altitude_m, "m above ground")):
+        if value is not None:
+            parts.append(f"{value:.1f} {text}")
+    return ", ".join(parts)
 
 
 def duration(seconds: float) -> str:

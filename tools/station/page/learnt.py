@@ -1,0 +1,62 @@
+"""What an agent has learnt, as its newest models tell it: how often each scene is in view, and people's names for it.
+
+Used by the page's views. A model of a kind that nobody described is shown all the same, under its own name.
+"""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from stillwatch.tools.report import model_view
+from stillwatch.transport.wire import Model, TransportError, decode
+
+MOST_ROWS = 12
+
+
+@functools.lru_cache(maxsize=512)
+def _decoded(payload: bytes) -> Model | None:
+    try:
+        message = decode(payload)
+    except TransportError:
+        return None
+    return message if isinstance(message, Model) else None
+
+
+def _models(store: Any, agent: str) -> list[Model]:
+    rows = (row for row in store.models(agent) if row["kind"] == "model")
+    return [model for row in rows if (model := _decoded(bytes(row["payload"]))) is not None]
+
+
+def component_name(store: Any, agent: str, component: int) -> str:
+    """Return what people called a component of the patch mixture, or nothing."""
+    if component < 0:
+        return ""
+    models = {model.which: model for model in _models(store, agent)}
+    return models["patches"].labels.get(str(component), "") if "patches" in models else ""
+
+
+def in_view(store: Any, agent: str) -> list[dict[str, Any]]:
+    """Return for each model its title, a note, and rows of (name, share of the largest, share in words)."""
+    found = []
+    for model in sorted(_models(store, agent), key=lambda model: model.which != "scenes"):
+        view = model_view(model.which)
+        shares = np.nan_to_num(model.weights.astype(np.float64))
+        shares /= max(float(shares.sum()), 1e-12)
+        order = np.argsort(-shares, kind="stable")[:MOST_ROWS]
+        largest = max(float(shares.max(initial=0.0)), 1e-12)
+        rows = [
+            (
+                model.labels.get(str(int(model.ids[i])), f"{view.noun} {int(model.ids[i])}"),
+                float(shares[i]) / largest,
+                f"{shares[i]:.0%}" if shares[i] >= 0.01 else "under 1%",
+            )
+            for i in order
+        ]
+        if rows:
+            more = model.n_components - len(rows)
+            note = f"After {model.model_epoch} learning epochs, largest first" + (
+                f"; {more} more." if more > 0 else "."
+            )
+            found.append({"title": view.title, "note": note, "rows": rows})
+    return found
