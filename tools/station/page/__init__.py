@@ -6,7 +6,6 @@ Imports: the agent, transport, tools.shared, tools.report.
 """
 
 from stillwatch.tools.station.page.app import build_app
-from stillwatch.tools.station.page.commands import Control
-from stillwatch.tools.station.page.services import Services
+from stillwatch.tools.station.page.services import Control, Services
 
 __all__ = ["Control", "Services", "build_app"]

@@ -16,8 +16,9 @@ from stillwatch.tools.shared import words
 from stillwatch.tools.station.access import Refused
 from stillwatch.tools.station.page import drawing, wording
 from stillwatch.tools.station.page.alerts import newest_of, outlines, position_of, shown_alert
-from stillwatch.tools.station.page.asking import Ask, cleaned
+from stillwatch.tools.station.page.asking import Ask
 from stillwatch.tools.station.page.learnt import in_view
+from stillwatch.tools.station.page.wording import cleaned
 
 NS = 10**9
 DAY_NS = 86_400 * NS
@@ -323,7 +324,7 @@ def _labeller(seconds: int):
 def day(ask: Ask) -> Response:
     """Show one day of an agent as a strip and its moments, to be played."""
     row = _agent(ask)
-    today = wording.moment_of(ask.services.wall_ns()).date()
+    today = datetime.datetime.fromtimestamp(ask.services.wall_ns() / NS, datetime.UTC).date()
     date = _date(ask.text("date", 10), today)
     start_ns = int(datetime.datetime(date.year, date.month, date.day, tzinfo=datetime.UTC).timestamp()) * NS
     end_ns = start_ns + DAY_NS

@@ -13,8 +13,9 @@ from starlette.responses import RedirectResponse, Response
 from stillwatch.tools.shared import words
 from stillwatch.tools.station.access import Refused
 from stillwatch.tools.station.page import drawing, wording
-from stillwatch.tools.station.page.asking import AGENT, LARGEST, Ask, cleaned
+from stillwatch.tools.station.page.asking import AGENT, LARGEST, Ask
 from stillwatch.tools.station.page.learnt import component_name
+from stillwatch.tools.station.page.wording import cleaned
 from stillwatch.tools.station.store import AlertFilter
 from stillwatch.transport.wire import EventKind, Position
 
@@ -68,7 +69,7 @@ def waiting(ask: Ask) -> Response:
 
 
 def _listed(ask: Ask, problems: list[str]) -> dict[str, Any]:
-    shown = {
+    shown: dict[str, Any] = {
         "agent": ask.text("agent", 32),
         "kind": ask.text("kind", 32),
         "since": ask.text("since", 8),

@@ -1,6 +1,6 @@
 """The page as one ASGI application: the table of routes, what each needs, and what is answered where it may not be.
 
-Used by tools/station/command.py. Every route stands in ROUTES with the role it needs: there is no other way in.
+Served by the station. Every route stands in ROUTES with the role it needs: there is no other way in.
 """
 
 import logging
@@ -18,7 +18,7 @@ from starlette.routing import Route
 from stillwatch.base import scrub
 from stillwatch.tools.station.access import Doorkeeper, Refused, Role
 from stillwatch.tools.station.page import agents, alerts, api, commands, others
-from stillwatch.tools.station.page.asking import Ask, Handler, as_json, endpoint, wants_json
+from stillwatch.tools.station.page.asking import Handler, as_json, endpoint, wants_json
 from stillwatch.tools.station.page.services import Services
 from stillwatch.tools.station.store import StoreError
 
@@ -136,7 +136,7 @@ def _refusal(services: Services, request: Request, status: int, text: str, retry
         answer = RedirectResponse(f"/login?back={request.url.path}" if request.url.path != "/" else "/login", 303)
     else:
         values = {"title": TITLES.get(status, "That did not work"), "text": text}
-        answer = services.render("problem.html", Ask(request, services, visitor, {}), values, status)
+        answer = services.render("problem.html", visitor, values, status)
     if retry_after_s:
         answer.headers["retry-after"] = str(int(retry_after_s) + 1)
     if status == 401 and wants_json(request):

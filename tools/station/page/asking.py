@@ -6,7 +6,7 @@ Used by tools/station/page/app.py for every route. Nothing that a visitor sends 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -15,20 +15,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from stillwatch.tools.station.access import Refused, Role, Visitor
-
-if TYPE_CHECKING:
-    from stillwatch.tools.station.page.services import Services
+from stillwatch.tools.station.page.services import Services
+from stillwatch.tools.station.page.wording import cleaned
 
 AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 LARGEST = 2**63 - 1
 MOST_FIELDS = 40
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def cleaned(text: str, longest: int, *, strip: bool = True) -> str:
-    """Return text without control characters, marks that turn writing around, and lone surrogates; cut to length."""
-    kept = _CONTROL.sub("", text)
-    return (kept.strip() if strip else kept)[:longest]
 
 
 @dataclass(slots=True)
@@ -44,7 +36,7 @@ class Ask:
     """
 
     request: Request
-    services: "Services"
+    services: Services
     visitor: Visitor
     form: Mapping[str, str]
 
@@ -96,7 +88,7 @@ class Ask:
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """Return a rendered template."""
-        return self.services.render(template, self, values, status)
+        return self.services.render(template, self.visitor, values, status)
 
 
 Handler = Callable[[Ask], Response]
@@ -111,7 +103,7 @@ def _number(name: str, given: str, default: int | None, low: int, high: int) -> 
     return int(given)
 
 
-def endpoint(services: "Services", handler: Handler, role: Role | None):
+def endpoint(services: Services, handler: Handler, role: Role | None):
     """Return the ASGI endpoint of a handler: role, own form, then the handler on a thread.
 
     `role` None: for everybody, logged in or not.

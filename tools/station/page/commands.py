@@ -3,28 +3,41 @@
 Called by tools/station/page/app.py. Commands go by transport.live's control client, as `stillwatch control` sends them.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
 
 from stillwatch.base import RealClock
+from stillwatch.tools.report import charts
 from stillwatch.tools.station.access import Refused
-from stillwatch.tools.station.page.asking import Ask, cleaned
-from stillwatch.transport.live import ClientKeys, ControlClient
+from stillwatch.tools.station.page.asking import Ask
+from stillwatch.tools.station.page.wording import cleaned
+from stillwatch.transport.live import ControlClient
 from stillwatch.transport.wire import MODELS, TransportError
 
 DEADLINE_S = 5.0
 LONGEST_PICTURE_PX = 1280
-MOST_PIXELS = 16_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Control:
-    """Where an agent takes commands, and the keys for it."""
-
-    endpoint: str
-    keys: ClientKeys | None = None
+# command, title, what it does, button, fields
+PANELS: tuple[tuple[str, str, str, str, list[dict[str, Any]]], ...] = (
+    ("set_alert_budget", "Alert rate",
+     "How many alerts an hour a person may be called for. The agent raises or lowers its own threshold.",
+     "Set the rate",
+     [{"name": "alerts_per_hour", "text": "Alerts an hour", "type": "number", "value": 6, "min": 0.01, "max": 3600}]),
+    ("request_exemplar", "Ask for a picture",
+     "The best picture that the agent keeps of an exemplar, before any link made it smaller.",
+     "Ask for it", []),
+    ("flush", "End the epoch",
+     "Let the agent learn now from what it has gathered, without waiting for the epoch to fill.",
+     "End the epoch", []),
+    ("label_component", "Name a component",
+     "Your name for a part of what the agent has learnt. It changes no model; alerts say it.",
+     "Set the name",
+     [{"name": "which", "text": "Of", "choices": [(name, name) for name in MODELS]},
+      {"name": "component", "text": "Component", "type": "number", "value": 0, "min": 0, "max": 10**9},
+      {"name": "label", "text": "Name", "type": "text", "value": ""}]),
+    ("status", "Ask how it is", "Its counters and health at this moment.", "Ask", []),
+    ("snapshot", "Tell everything again", "Let the agent send its models, exemplars and status once more.", "Ask", []),
+)  # fmt: skip
 
 
 def show(ask: Ask) -> Response:
@@ -71,67 +84,19 @@ def _page(ask: Ask, agent: str, answer: dict[str, Any] | None) -> Response:
 
 
 def _panels(ask: Ask, agent: str) -> list[dict[str, Any]]:
-    exemplars = [
+    """Return PANELS, with the exemplars that this agent holds to choose from."""
+    choices = [
         (row["exemplar"], f"exemplar {row['exemplar']}" + (f", {row['label']}" if row["label"] else ""))
         for row in ask.services.store.exemplars(agent)
     ]
-    return [
-        {
-            "command": "set_alert_budget",
-            "title": "Alert rate",
-            "text": "How many alerts an hour a person may be called for. The agent raises or lowers its own threshold.",
-            "fields": [
-                {"name": "alerts_per_hour", "text": "Alerts an hour", "type": "number", "value": 6, "min": 0.01,
-                 "max": 3600}
-            ],
-            "button": "Set the rate",
-            "is_off": "",
-        },
-        {
-            "command": "request_exemplar",
-            "title": "Ask for a picture",
-            "text": "The best picture that the agent keeps of an exemplar, before any link made it smaller.",
-            "fields": [{"name": "id", "text": "Of", "choices": exemplars}] if exemplars else [],
-            "button": "Ask for it",
-            "is_off": "" if exemplars else "No exemplar of this agent is known yet.",
-        },
-        {
-            "command": "flush",
-            "title": "End the epoch",
-            "text": "Let the agent learn now from what it has gathered, without waiting for the epoch to fill.",
-            "fields": [],
-            "button": "End the epoch",
-            "is_off": "",
-        },
-        {
-            "command": "label_component",
-            "title": "Name a component",
-            "text": "Your name for a part of what the agent has learnt. It changes no model; alerts say it.",
-            "fields": [
-                {"name": "which", "text": "Of", "choices": [(name, name) for name in MODELS]},
-                {"name": "component", "text": "Component", "type": "number", "value": 0, "min": 0, "max": 10**9},
-                {"name": "label", "text": "Name", "type": "text", "value": ""},
-            ],
-            "button": "Set the name",
-            "is_off": "",
-        },
-        {
-            "command": "status",
-            "title": "Ask how it is",
-            "text": "Its counters and health at this moment.",
-            "fields": [],
-            "button": "Ask",
-            "is_off": "",
-        },
-        {
-            "command": "snapshot",
-            "title": "Tell everything again",
-            "text": "Let the agent send its models, exemplars and status once more.",
-            "fields": [],
-            "button": "Ask",
-            "is_off": "",
-        },
-    ]  # fmt: skip
+    panels = []
+    for command, title, text, button, fields in PANELS:
+        panel = {"command": command, "title": title, "text": text, "button": button, "fields": fields, "is_off": ""}
+        if command == "request_exemplar":
+            panel["fields"] = [{"name": "id", "text": "Of", "choices": choices}] if choices else []
+            panel["is_off"] = "" if choices else "No exemplar of this agent is known yet."
+        panels.append(panel)
+    return panels
 
 
 def _arguments(ask: Ask) -> tuple[str, dict[str, Any]]:
@@ -158,12 +123,13 @@ def _arguments(ask: Ask) -> tuple[str, dict[str, Any]]:
 
 
 def _answer(ok: bool, error: str, result: dict[str, Any], attachment: bytes) -> dict[str, Any]:
-    rows = [(cleaned(str(k), 64).replace("_", " "), cleaned(_value(v), 300)) for k, v in sorted(result.items())]
+    rows = [("picture", charts.n_bytes(len(attachment)))] * bool(attachment)
+    rows += [(cleaned(str(k), 64).replace("_", " "), cleaned(_value(v), 300)) for k, v in sorted(result.items())]
     return {
         "ok": ok,
         "text": cleaned(error, 256) if not ok else "The agent carried it out.",
         "rows": rows,
-        "picture": _safe_picture(attachment),
+        "picture": "",
     }
 
 
@@ -171,7 +137,3 @@ def _value(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {v}" for k, v in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _safe_picture(jpeg: bytes) -> str:
-    return ""

@@ -13,7 +13,8 @@ from stillwatch.tools.shared import words
 from stillwatch.tools.station.access import Refused, cookie_header
 from stillwatch.tools.station.page import drawing, wording
 from stillwatch.tools.station.page.alerts import shown_mute
-from stillwatch.tools.station.page.asking import Ask, cleaned
+from stillwatch.tools.station.page.asking import Ask
+from stillwatch.tools.station.page.wording import cleaned
 
 MOST_PLACES = 500
 PAGE_SIZE = 100

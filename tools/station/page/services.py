@@ -8,6 +8,7 @@ import pathlib
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -15,13 +16,12 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
 from stillwatch.tools.report import PALETTE
-from stillwatch.tools.station.access import Gate, Role
+from stillwatch.tools.station.access import Gate, Role, Visitor
 from stillwatch.tools.station.bulletin import Bulletin
-from stillwatch.tools.station.page.asking import Ask, cleaned
-from stillwatch.tools.station.page.commands import Control
 from stillwatch.tools.station.page.feed import Feed
-from stillwatch.tools.station.page.wording import FILTERS
+from stillwatch.tools.station.page.wording import FILTERS, cleaned
 from stillwatch.tools.station.store import Store
+from stillwatch.transport.live import ClientKeys
 
 HERE = pathlib.Path(__file__).parent
 LONGEST_TEXT = 100_000
@@ -34,6 +34,14 @@ PAGES = (
     ("api", "/api", "API", Role.SEE),
     ("audit", "/audit", "Audit log", Role.ADMINISTER),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Where an agent takes commands, and the keys for it."""
+
+    endpoint: str
+    keys: ClientKeys | None = None
 
 
 class Kept:
@@ -135,9 +143,8 @@ class Services:
             for name in sorted({*named, *counts})
         ]
 
-    def render(self, template: str, ask: Ask, values: Mapping[str, Any], status: int) -> Response:
+    def render(self, template: str, visitor: Visitor, values: Mapping[str, Any], status: int) -> Response:
         """Return a template's page; `page` of `values` is what the navigation marks."""
-        visitor = ask.visitor
 
         def csrf() -> Markup:
             return Markup('<input type="hidden" name="csrf" value="{}">').format(visitor.csrf)

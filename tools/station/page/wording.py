@@ -4,13 +4,21 @@ Used by the page's views and templates. Events are spoken of in the words that e
 """
 
 import datetime
+import re
 import time
 from typing import Any
 
 from stillwatch.tools.shared import words
 
 GOOD = ("live", "ok", "good", "heard")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 CALM = ("ended", "connecting", "learning", "")
+
+
+def cleaned(text: str, longest: int, *, strip: bool = True) -> str:
+    """Return text without control characters, marks that turn writing around, and lone surrogates; cut to length."""
+    kept = _CONTROL.sub("", text)
+    return (kept.strip() if strip else kept)[:longest]
 
 
 def moment_of(ns: int) -> datetime.datetime | None:
