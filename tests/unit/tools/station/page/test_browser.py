@@ -1,0 +1,196 @@
+"""The page in a real browser: first visit, an alert that arrives while one looks, acts, filters, a phone, two at once.
+
+Screenshots are left in build/screens. One server and one browser for all.
+"""
+
+import os
+import pathlib
+import time
+
+import pytest
+from filled_station import Station, alert, served
+from places import ROOT
+
+CHROMIUM = os.environ.get("STILLWATCH_CHROMIUM", "/usr/bin/chromium")
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+).split()
+SCREENS = ROOT / "build" / "screens"
+SIZES = {"desk": (1440, 900), "phone": (390, 844)}
+PAGES = {
+    "fleet": "/",
+    "alerts": "/alerts",
+    "alert": "/alerts/1",
+    "agent": "/agents/dive-7?span=3600",
+    "day": "/agents/dive-7/day",
+    "commands": "/agents/harbour-north/commands",
+    "map": "/map",
+    "notifications": "/notifications",
+    "api": "/api",
+    "audit": "/audit",
+}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not pathlib.Path(CHROMIUM).exists(), reason=f"no browser at {CHROMIUM}"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of the server's and the browser's libraries
+]
+
+
+@pytest.fixture(scope="module")
+def station(tmp_path_factory):
+    made = Station(tmp_path_factory.mktemp("station") / "s.sqlite3")
+    made.fill(time.time_ns())
+    yield made
+    made.store.close()
+
+
+@pytest.fixture(scope="module")
+def address(station):
+    with served(station.app) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    api = pytest.importorskip("playwright.sync_api", reason="no playwright")
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Open a page as a visitor of his own; what the browser complains of fails the test."""
+    contexts, complaints = [], []
+
+    def open_page(path, *, size="desk", scheme="light"):
+        width, height = SIZES[size]
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, timezone_id="Asia/Kolkata"
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(address + path)
+        page.wait_for_function("document.getElementById('feed').textContent === 'live'")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not complaints
+
+
+def test_a_first_visit_shows_the_fleet_and_asks_nothing_of_others(browser, address, station):
+    context = browser.new_context()
+    page, asked = context.new_page(), []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    page.wait_for_selector("article.agent >> nth=2")
+    assert page.title() == "Fleet · Stillwatch"
+    assert page.locator("article.agent img").first.evaluate("e => e.complete && e.naturalWidth") == 320
+    assert all(url.startswith(address) for url in asked)
+    context.close()
+
+
+def test_times_are_told_in_utc_and_in_the_readers_own(visit):
+    told = visit("/alerts/1").locator(".when-line time").first.inner_text()
+    assert " UTC · " in told
+    assert "here (UTC+5:30)" in told
+
+
+def test_an_alert_appears_on_open_pages_within_a_second(visit, station):
+    listed, fleet = visit("/alerts"), visit("/")
+    began = time.monotonic()
+    number = station.tell(alert("car-park", 900, time.time_ns(), phase="new"))
+    listed.wait_for_selector(f'[data-item="/alerts/{number}"].fresh', timeout=5000)
+    fleet.wait_for_selector(f'#newest [data-item="/alerts/{number}"]', timeout=5000)
+    print(f"both pages after {time.monotonic() - began:.2f} s")
+    assert listed.locator("article.event").first.get_attribute("data-item") == f"/alerts/{number}"
+
+
+def test_an_alert_is_acknowledged_labelled_and_noted_by_hand(visit, station):
+    number = station.tell(alert("car-park", 901, time.time_ns()))
+    page = visit(f"/alerts/{number}")
+    page.click('button:text-is("Acknowledge")')
+    page.wait_for_selector("text=Acknowledged by local")
+    page.click('button:text-is("Not useful")')
+    assert page.locator('button:text-is("Not useful")').get_attribute("aria-pressed") == "true"
+    page.fill("input[name=label]", "<b>hedgehog</b>")
+    page.click('button:text-is("Set")')
+    page.fill("textarea[name=note]", "At the bins")
+    page.click('button:text-is("Add the note")')
+    page.wait_for_selector("text=noted: At the bins")
+    assert page.locator(".when-line .chip >> text=<b>hedgehog</b>").count() == 1
+    assert station.store.alert(number)["label"] == "<b>hedgehog</b>"
+
+
+def test_a_list_is_filtered_by_label(visit, station):
+    page = visit("/alerts")
+    page.fill("input[name=label]", "red van")
+    page.click('button:text-is("Show")')
+    page.wait_for_url("**label=red+van**")
+    assert page.locator("article.event").count() == 1
+
+
+def test_two_people_see_each_others_acts_at_once(visit, station):
+    number = station.tell(alert("car-park", 902, time.time_ns()))
+    one, other = visit("/alerts?open=1"), visit(f"/alerts/{number}")
+    one.wait_for_selector(f'[data-item="/alerts/{number}"]')
+    other.click('button:text-is("Acknowledge")')
+    one.wait_for_selector(f'[data-item="/alerts/{number}"]', state="detached", timeout=5000)
+
+
+def test_the_keyboard_alone_is_enough(visit, station):
+    page = visit("/alerts")
+    page.keyboard.press("j")
+    chosen = page.locator(".event.chosen").get_attribute("data-item")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{chosen}")
+    page.keyboard.press("a")
+    page.wait_for_selector("text=Acknowledged by local")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "To the content"
+
+
+def test_a_picture_opens_large_with_its_outlines_and_closes(visit):
+    page = visit("/alerts/1")
+    page.locator(".large .opens").first.click()
+    assert page.locator("dialog[open] svg g").count() == 2
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+
+
+def test_a_day_plays(visit):
+    page = visit("/agents/dive-7/day")
+    page.click("#play")
+    page.wait_for_selector("#moments li:nth-child(2).on", timeout=5000)
+    assert page.locator(".strip .cursor").get_attribute("x1").endswith("%")
+
+
+def test_every_picture_has_a_text_and_every_field_a_name(visit):
+    page = visit("/")
+    for path in PAGES.values():
+        page.goto(page.url.split("/", 3)[0] + "//" + page.url.split("/")[2] + path)
+        assert page.locator("img:not([alt])").count() == 0, path
+        nameless = page.locator("input:not([type=hidden]), select, textarea").evaluate_all(
+            "all => all.filter(e => !e.labels.length && !e.ariaLabel).map(e => e.name)"
+        )
+        assert not nameless, path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", list(SIZES))
+def test_no_page_is_wider_than_its_window(visit, size, scheme):
+    SCREENS.mkdir(parents=True, exist_ok=True)
+    page = visit("/", size=size, scheme=scheme)
+    home = page.url.rstrip("/")
+    for name, path in PAGES.items():
+        page.goto(home + path)
+        over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert over == 0, (name, over)
+        page.screenshot(path=str(SCREENS / f"{name}_{size}_{scheme}.png"), full_page=True)
