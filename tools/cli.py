@@ -4,6 +4,7 @@ Called by the `stillwatch` entry point. It must stay free of heavy imports: `sti
 """
 
 import argparse
+import difflib
 import importlib
 import os
 import signal
@@ -11,7 +12,7 @@ import sys
 import threading
 import traceback
 
-from stillwatch.base import AgentError, ConfigError, ExitCode, __version__, scrub, shown
+from stillwatch.base import AgentError, ConfigError, ExitCode, UsageError, __version__, scrub, shown
 from stillwatch.transport.wire import TransportError
 
 # command -> (module of stillwatch.tools, help). A command of two words is a group and its member.
@@ -104,6 +105,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "experiment novelty-digits": ("experiments.novelty", "unseen classes and midpoints, by density"),
 }
 
+LONG_LIVED = ("run", "record")  # what they hold they hold for months
+
 GROUPS = {
     "bench": "measure speed and memory, against a peer in the same run",
     "experiment": "the papers' experiments on the shared data",
@@ -153,10 +156,21 @@ def open_standard_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _names_a_source(word: str) -> bool:
-    """Whether the first word is no command but something to watch: `stillwatch clip.mp4`."""
-    commands = {name.partition(" ")[0] for name in COMMANDS}
-    return word not in commands and not word.startswith("-") and (":" in word or os.path.exists(word))
+def _meant(argv: list[str]) -> list[str]:
+    """Return what was meant: `stillwatch clip.mp4` is `run`, nothing at all asks for help.
+
+    UsageError for a word that is neither a command nor there to be watched.
+    """
+    if not argv:
+        return ["--help"]
+    word, commands = argv[0], dict.fromkeys(name.partition(" ")[0] for name in COMMANDS)
+    if word in commands or word.startswith("-"):
+        return argv
+    if any(mark in word for mark in ":./\\*") or os.path.exists(word):
+        return ["run", *argv]
+    near = difflib.get_close_matches(word, commands, 1)
+    hint = f"did you mean {near[0]!r}?" if near else "'stillwatch --help' lists the commands"
+    raise UsageError(f"{word!r} is no command, and no file or folder here; {hint}")
 
 
 class Starting:
@@ -198,10 +212,11 @@ def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code, one of `ExitCode`."""
     open_standard_streams()
     argv = sys.argv[1:] if argv is None else argv
-    if argv and _names_a_source(argv[0]):
-        argv = ["run", *argv]
     try:
+        argv = _meant(argv)
         with Starting():
+            if argv[0] in LONG_LIVED:
+                importlib.import_module("stillwatch.tools.warm_up").compile_apart()
             parser = build_parser(argv)
         args = parser.parse_args(argv)
         return int(args.main(args))

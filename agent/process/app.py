@@ -242,7 +242,16 @@ class Agent:
         for lock in self._locks:
             lock.release()
         waiting = self._thin.backlog if self._thin is not None else 0
-        return RunResult(exit_code, scrub(reason), self._options.out, counts, learnt, tuple(not_kept), waiting)
+        return RunResult(
+            exit_code,
+            scrub(reason),
+            self._options.out,
+            counts,
+            learnt,
+            not_kept=tuple(not_kept),
+            learning=self.pipeline.progress,
+            waiting_alerts=waiting,
+        )
 
     def _not_kept(self) -> list[str]:
         """Return what the disk refused, in words."""

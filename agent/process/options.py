@@ -38,6 +38,7 @@ class RunResult:
     counts: RunCounts
     hash: str
     not_kept: tuple[str, ...] = ()  # what the disk refused, in words
+    learning: float = 1.0  # 0 to 1 at the end: below 1 no frame was told from the usual yet
     waiting_alerts: int = 0  # not yet acknowledged over the thin link; the next run sends them
 
 

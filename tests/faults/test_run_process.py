@@ -51,7 +51,7 @@ OF_A_PROCESS = [
     (["run", "--source", "/no/such/clip.mp4"], 2, "/no/such/clip.mp4"),
     (["run", "--set", "limits.memory_bytes=1000000"], 78, "limits.memory_bytes"),
     (["ground", "nonsense"], 4, "nonsense"),
-    (["fly"], 2, "invalid choice"),
+    (["fly"], 2, "is no command"),
 ]
 
 

@@ -43,7 +43,7 @@ def event_card(data: ReportData, event: Event, n: str) -> str:
     history = event.first.history if event.first.history is not None else event.last.history
     values = [] if history is None else [float(v) for v in history]
     spark = (
-        f"<div class='sparkline'>{c.spark(values)}<small>how rare the {len(values)} frames before it was told were"
+        f"<div class='sparkline'>{c.spark(values)}<small>how rare each of the {len(values)} frames before the alert was"
         "</small></div>"
         if len(values) > 1
         else ""
@@ -105,9 +105,10 @@ def _resembles(data: ReportData, event: Event) -> str:
         parts.append(f"<p>Most like what you named <b>{c.esc(patches.labels[str(component)])}</b>.</p>")
     if event.nearest is not None and event.nearest.thumbnail:
         when = f"frame {event.nearest.exemplar_frame}"
+        known = picture(event.nearest.thumbnail, alt=f"{when}, kept before it")
         parts.append(
-            f"<div class='like'><div class='picture'>{picture(event.nearest.thumbnail, alt=f'The known {when}')}</div>"
-            f"<p>Of what was known, the whole frame is most like {c.esc(when)}.</p></div>"
+            f"<div class='like'><div class='picture'>{known}</div>"
+            f"<p>The most alike view among those kept before: {c.esc(when)}.</p></div>"
         )
     return "".join(parts)
 

@@ -45,7 +45,7 @@ def events_section(data: ReportData, label: c.Label, numbered: Numbers) -> str:
     return (
         "<h2>Events</h2><p class='note'>Outlined is what looked new, the main thing thickest; picture and outlines are "
         "of one frame, the best that was told. Point at a picture to see it without outlines, click to see it large. "
-        f"Events have the agent's own numbers: one that is missing was held back.</p>"
+        "Events have the agent's own numbers, the same in every command; one that is missing was told to nobody.</p>"
         f"<div class='events'>{cards}</div>{more}"
     )
 

@@ -15,7 +15,10 @@ MAX_SCENES = 12
 def components_section(data: ReportData, label: c.Label) -> str:
     if not data.models:
         return "<h2>What was learnt</h2><div class='empty'>No model was received: no epoch had ended.</div>"
-    note = "The share of each mixture component over time. A colour is one component, from its birth to its end."
+    note = (
+        "How the agent divides what it has seen into kinds, over time: a colour is one kind, as high as its share; "
+        "grey is all the rarer kinds together. Many colours mean that there is much to tell apart here."
+    )
     out = f"{_scenes(data)}<h2>What was learnt</h2><p class='note'>{note}</p>"
     return out + "".join(_mixture(data, which, label) for which in in_order(data.models, MODELS))
 
@@ -71,8 +74,8 @@ def _mixture(data: ReportData, which: str, label: c.Label) -> str:
     head = "<tr><th>Component</th><th class='n'>Share</th><th class='n'>Samples</th></tr>"
     inner = f"<h3>Free energy, nats a sample</h3>{curve}" if len(energy) > 1 else ""
     return (
-        f"<h3>{c.esc(model_view(which).title)}</h3><p class='note'>{c.esc(', '.join(facts))}</p>{stacked}"
-        "<details><summary>Largest components and free energy</summary><div class='two'><div class='scroll'>"
+        f"<h3>{c.esc(model_view(which).title)}</h3>{stacked}<details><summary>For makers of models</summary>"
+        f"<p class='note'>{c.esc(', '.join(facts))}</p><div class='two'><div class='scroll'>"
         f"<table>{head}{rows}</table></div><div>{inner}</div></div></details>"
     )
 

@@ -20,6 +20,8 @@ from stillwatch.tools.shared import words
 from stillwatch.transport.wire import EventKind
 from stillwatch.transport.wire import messages as m
 
+_HELD_BACK = {"budget": "over the hour's budget", "cooldown": "too soon after another", "small": "too small"}
+
 
 def render(data: ReportData) -> str:
     """Return the whole report as one HTML document."""
@@ -39,7 +41,7 @@ def render(data: ReportData) -> str:
         _health(data, label),
         _provenance(data),
     ]
-    return page(c.esc(f"Stillwatch report: {data.agent or data.run.path.name}"), "".join(parts))
+    return page(c.esc(f"Stillwatch report: {title_of(data)}"), "".join(parts))
 
 
 def _utc(wall_ns: int) -> str:
@@ -65,18 +67,27 @@ def _totals(data: ReportData) -> dict:
 def _head(data: ReportData) -> str:
     totals = _totals(data)
     status = data.status
-    source = c.esc(status.source_uri or status.source_kind) if status and status.source_uri else ""
+    source = c.esc(status.source_uri) if status and status.source_uri else ""
+    name = title_of(data)
     meta = [
         source,
+        f"agent {c.esc(data.agent)}" if data.agent and data.agent != name else "",
         c.esc(_utc(data.first_wall_ns)) if data.first_wall_ns else "",
         f"run {c.esc(data.runs[-1])}" if data.runs else "",
         "" if data.summary else "not ended, or its end was not received",
     ]
     spans = "".join(f"<span>{item}</span>" for item in meta if item)
     return (
-        f"<header><h1>{c.esc(data.agent or data.run.path.name)}</h1><p class='meta'>{spans}</p></header>"
-        f"<p class='lead'>{_lead(data, totals)}</p>"
+        f"<header><h1>{c.esc(name)}</h1><p class='meta'>{spans}</p></header><p class='lead'>{_lead(data, totals)}</p>"
     )
+
+
+def title_of(data: ReportData) -> str:
+    """Return what a report is of: the file that was watched, by its name; a camera by its agent's."""
+    status = data.status
+    if status is not None and status.source_kind in ("file", "images", "folder") and status.source_uri:
+        return status.source_uri.partition("?")[0].rstrip("/").rpartition("/")[2]
+    return data.agent or data.run.path.name
 
 
 def _lead(data: ReportData, totals: dict) -> str:
@@ -99,7 +110,7 @@ def _lead(data: ReportData, totals: dict) -> str:
     worst = max(data.events, key=lambda event: (event.rarity, event.severity))
     rarest = ""
     if worst.rarity > 10:
-        rarest = f" The rarest moment, at {labeller(data)(worst.x_ns)}, was {words.one_in(worst.rarity)}."
+        rarest = f" The rarest began at {labeller(data)(worst.x_ns)}: {words.one_in(worst.rarity)}."
     return f"Watched for {watched}, {words.number(frames)} frames. <b>{text[0].upper()}{text[1:]}.</b>{rarest}"
 
 
@@ -122,7 +133,7 @@ def _facts(data: ReportData) -> str:
         ("Watched", words.duration(data.watched_ns / 1e9), f"{words.number(frames)} frames"),
         ("Alerts", words.number(totals.get("alerts", len(data.events))), _suppressed(status)),
         (
-            "Taught the model",
+            "Learnt from",
             f"{accepted / frames:.1%}" if accepted is not None and frames else "none yet",
             f"{words.number(refused)} refused",
         ),
@@ -135,7 +146,7 @@ def _facts(data: ReportData) -> str:
         (
             "Memory",
             c.n_bytes(status.rss_bytes) if status and status.rss_bytes else "not told",
-            f"{c.n_bytes(status.memory_bytes)} planned" if status and status.memory_bytes else "",
+            f"{c.n_bytes(status.memory_bytes)} of it for what is learnt" if status and status.memory_bytes else "",
         ),
     ]
     cells = "".join(
@@ -146,8 +157,10 @@ def _facts(data: ReportData) -> str:
 
 
 def _suppressed(status: m.Status | None) -> str:
-    held = sum(status.suppressed.values()) if status else 0
-    return f"{words.number(held)} held back" if held else "none held back"
+    """Say how many events nobody was told of, and for which causes."""
+    held = {cause: n for cause, n in status.suppressed.items() if n} if status else {}
+    causes = ", ".join(f"{words.number(n)} {_HELD_BACK.get(cause, cause)}" for cause, n in sorted(held.items()))
+    return f"held back: {causes}" if held else "none held back"
 
 
 def _warnings(data: ReportData) -> str:
@@ -269,4 +282,4 @@ def _provenance(data: ReportData) -> str:
     )
     text = run.config_text
     config = f"<details><summary>Config</summary><pre>{c.esc(text)}</pre></details>" if text else ""
-    return f"<h2>Where this comes from</h2><table>{body}</table>{config}"
+    return f"<h2>Where this comes from</h2><table class='facts-table'>{body}</table>{config}"

@@ -45,10 +45,10 @@ font-size:14px}
 .plot{position:relative;padding-left:84px;margin-top:8px}
 .plot .area{position:relative;border-bottom:1px solid var(--faint)}
 .plot svg{position:absolute;inset:0;width:100%;height:100%;overflow:visible}
-.plot .y span{position:absolute;left:0;width:76px;text-align:right;font-size:12px;color:var(--soft);
+.plot .y span{position:absolute;left:0;width:80px;text-align:right;font-size:11.5px;color:var(--soft);
 transform:translateY(-50%);
 line-height:1;white-space:nowrap}
-.plot .y{position:absolute;left:0;top:0;bottom:22px;width:76px}
+.plot .y{position:absolute;left:0;top:0;bottom:22px;width:80px}
 .plot .x{position:relative;height:22px;font-size:12px;color:var(--soft)}
 .plot .x span{position:absolute;top:5px;transform:translateX(-50%);white-space:nowrap}
 .plot .x span:first-child{transform:none}
@@ -74,6 +74,7 @@ border-radius:3px;background:var(--novel);color:var(--paper);text-decoration:non
 border-radius:4px;padding:5px 9px;font-size:12.5px;line-height:1.45;white-space:nowrap;z-index:3}
 .key{display:flex;flex-wrap:wrap;gap:4px 18px;font-size:12.5px;color:var(--soft);margin:6px 0 0 84px}
 .key i{display:inline-block;width:16px;height:9px;margin-right:6px;border-radius:1px;vertical-align:baseline}
+.key i.threshold{height:0;border-top:1.5px dashed var(--novel);vertical-align:4px}
 .ribbons{margin:14px 0 0;padding-left:84px;position:relative}
 .ribbons b{position:absolute;left:0;width:76px;text-align:right;font-weight:400;font-size:12px;color:var(--soft);
 line-height:10px}
@@ -94,8 +95,6 @@ background:var(--bad)}
 dialog{border:0;padding:0;background:none;max-width:none;max-height:none;margin:auto}
 dialog::backdrop{background:#000c}
 dialog .opens{cursor:zoom-out;width:min(96vw,128vh)}
-.mark{position:absolute;right:4px;transform:translateY(-100%);font-size:11.5px;line-height:1.3;color:var(--novel);
-pointer-events:none;white-space:nowrap;text-shadow:0 0 3px var(--paper),0 0 3px var(--paper)}
 .like{display:flex;gap:10px;align-items:center;margin-top:8px}.like .picture{flex:0 0 84px;border-radius:3px;
 overflow:hidden}.like p{margin:0}
 .sparkline small{display:block;font-size:12px;color:var(--soft)}
@@ -126,6 +125,8 @@ max-width:640px}
 background:var(--calm)}
 .bars b{font-weight:400;color:var(--soft);text-align:right}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(380px,1fr));gap:6px 44px}
+.two>div{min-width:0}
+.facts-table td:first-child{min-width:108px}
 table{border-collapse:collapse;font-size:13.5px;width:100%}
 th{font-weight:600;text-align:left;color:var(--soft);border-bottom:1px solid var(--faint);padding:4px 14px 4px 0;
 white-space:nowrap}
@@ -143,7 +144,8 @@ code{font:12.5px ui-monospace,"SF Mono",Menlo,Consolas,monospace;overflow-wrap:a
 .switch button{all:unset;cursor:pointer;font-size:12.5px;padding:3px 11px;color:var(--soft)}
 .switch button[aria-pressed=true]{background:var(--ink);color:var(--paper)}
 [hidden]{display:none}
-@media(max-width:620px){.key{margin-left:0}.mark{font-size:10.5px}td,code{overflow-wrap:anywhere}
+@media(max-width:620px){.key{margin-left:0}td+td,code{overflow-wrap:anywhere}.bars{grid-template-columns:auto 1fr auto}
+th{white-space:normal}
 .events{grid-template-columns:1fr}.gallery{grid-template-columns:1fr 1fr}.scenes td{padding-right:6px}
 .scenes td.kind{min-width:86px}.scenes .picture{width:100%}
 main{padding:24px 16px 60px}h1{font-size:27px}.lead{font-size:18px}.two{

@@ -39,6 +39,7 @@ def timeline_section(data: ReportData, label: c.Label, numbered: Numbers) -> str
         return f"<h2>Novelty over time</h2><div class='empty'>No frame was scored. {why}</div>"
     rarity = _rarity_plot(data, label, numbered, bins)
     score = _score_plot(data, label, numbered, bins)
+    events = events_config(data)
     switch = (
         "<div class='switch'><button aria-pressed='true' data-show='by-rarity'>Rarity</button>"
         "<button aria-pressed='false' data-show='by-score'>Raw score</button></div>"
@@ -49,6 +50,8 @@ def timeline_section(data: ReportData, label: c.Label, numbered: Numbers) -> str
         "<span><i style='background:var(--bad-soft)'></i>refused by the gate</span>"
         "<span><i style='background:repeating-linear-gradient(135deg,var(--faint) 0 2px,transparent 2px 5px)'></i>"
         "nothing received</span></div>"
+        f"<div class='key'>{_threshold_key('', 'an alert is raised above', events.raise_rarity)}"
+        f"{_threshold_key(' low', 'an open event goes on above', events.clear_rarity)}</div>"
     )
     ribbons = (
         f"<div class='ribbons'><b>view</b>{c.ribbon(data.gate, data.span_ns, 'good')}"
@@ -75,16 +78,16 @@ def _rarity_plot(data: ReportData, label: c.Label, numbered: Numbers, bins: Bins
 
     points = [(x, y_of(item.rarity)) for x, item in bins if item.count]
     ticks = [(y_of(10**k), f"1 in {words.number(10**k)}" if k else "all") for k in range(int(decades) + 1)]
-    marks = (("", raised, "an alert is raised above"), (" low", cleared, "an open event goes on above"))
     lines = "".join(
         f"<line class='threshold{name}' x1='0' x2='1000' y1='{y_of(at):.1f}' y2='{y_of(at):.1f}'/>"
-        for name, at, _ in marks
+        for name, at in (("", raised), (" low", cleared))
     )
-    names = "".join(
-        f"<span class='mark' style='top:{100 * y_of(at) / HEIGHT:.1f}%'>{text}: 1 in {words.number(at)}</span>"
-        for _, at, text in marks
-    )
-    return _curve(data, label, numbered, bins, points, ticks, lines, names)
+    return _curve(data, label, numbered, bins, points, ticks, lines)
+
+
+def _threshold_key(name: str, text: str, at: float) -> str:
+    """Explain a dashed line below the plot: over the curve, its words could not be read."""
+    return f"<span><i class='threshold{name}'></i>{text}: 1 in {words.number(at)}</span>"
 
 
 def _score_plot(data: ReportData, label: c.Label, numbered: Numbers, bins: Bins) -> str:
@@ -94,7 +97,7 @@ def _score_plot(data: ReportData, label: c.Label, numbered: Numbers, bins: Bins)
     scale = (high - low) or 1.0
     points = [(x, 6 + (HEIGHT - 6) * (1 - (item.high - low) / scale)) for x, item in scored]
     ticks = [(6 + (HEIGHT - 6) * (1 - share), f"{low + share * scale:.3g}") for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    return _curve(data, label, numbered, bins, points, ticks, "", "")
+    return _curve(data, label, numbered, bins, points, ticks, "")
 
 
 def _curve(
@@ -105,9 +108,8 @@ def _curve(
     points: list,
     ticks: Sequence[tuple[float, str]],
     lines: str,
-    names: str,
 ) -> str:
-    """Draw the curve with `lines` (SVG) over it and their `names` (HTML)."""
+    """Draw the curve with `lines` (SVG) over it."""
     span = max(data.span_ns, 1)
     spacing = max(4 * _typical_step(bins), 3 * data.curve.width_ns)
     placed = [(1000 * x / span, y) for x, y in c.with_breaks(points, spacing)]
@@ -131,7 +133,7 @@ def _curve(
         "t": [_tip(label, x, item) for x, item in bins if item.seen],
     }
     script = f"<script type='application/json'>{json.dumps(tips).replace('<', chr(92) + 'u003c')}</script>"
-    extra = names + _flags(data, label, numbered, span) + "<div class='cursor'></div><div class='tip'></div>"
+    extra = _flags(data, label, numbered, span) + "<div class='cursor'></div><div class='tip'></div>"
     plot = c.plot(body, height=HEIGHT, span_ns=span, label=label, y_ticks=ticks, extra=extra)
     return f"<div class='timeline'>{plot}{script}</div>"
 

@@ -19,6 +19,7 @@ from stillwatch.tools.shared.progress import ProgressLine
 from stillwatch.transport.wire import Alert, LogNotice, Message
 
 if TYPE_CHECKING:  # as in progress.py
+    from stillwatch.pipeline import RunCounts
     from stillwatch.process import RunOptions, RunResult
 
 _NEW, _OVER, _PLAIN = "\x1b[1;33m", "\x1b[2m", "\x1b[0m"
@@ -96,7 +97,9 @@ class RunVoice:
         parts += [f"refused: {refused}"] * bool(refused) + [f"{counts.dropped} dropped"] * bool(counts.dropped)
         parts.append(f"{counts.events} events, {counts.alerts} alerts")
         self.note(f"{result.reason}: {'; '.join(parts)}")
-        if "summary.json" not in result.not_kept:
+        if result.learning < 1.0 and counts.frames:
+            self.note(_nothing_judged(counts))
+        if counts.frames and "summary.json" not in result.not_kept:
             self.note(f"run folder {result.folder}; see it with: stillwatch report {result.folder}")
             if counts.alerts:
                 self.note(f"its events as a table: stillwatch events {result.folder} --csv")
@@ -116,6 +119,17 @@ class RunVoice:
 
     def _object(self, what: str, fields: dict[str, Any]) -> None:
         self._line.say(json_text({"what": what, **fields}))
+
+
+def _nothing_judged(counts: RunCounts) -> str:
+    """Say that no event does not mean that nothing happened: no frame was judged; and what to do about it."""
+    if not counts.accepted:
+        return "NOTHING WAS JUDGED: no frame could be used; the report says why, by frame"
+    usable = f"{counts.accepted} usable frame{'s' * (counts.accepted != 1)}"
+    return (
+        f"NOTHING WAS JUDGED: it was still learning what is usual here, after {usable}; give it a longer source (some "
+        "seconds of the usual), or play this one several times, as in 'clip.mp4?loop=3'"
+    )
 
 
 def _troubles(result: RunResult) -> list[str]:

@@ -56,14 +56,29 @@ def test_a_source_that_is_not_there_is_bad_usage(tmp_path, capsys):
 
 
 def test_what_is_watched_may_stand_alone(tmp_path, capsys):
-    """`stillwatch clip.mp4` and `run clip.mp4` are runs on a source; a word that is neither is no command."""
+    """`stillwatch clip.mp4` and `run clip.mp4` are runs on a source."""
     clip = tmp_path / "clip.mp4"
     clip.write_bytes(b"no video")
     for words in ([str(clip)], ["run", str(clip)], ["run", "--source", str(clip)]):
         assert main([*words, "--out", str(tmp_path / "out")]) == ExitCode.SOURCE
         assert str(clip) in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        main(["reprot"])
+
+
+def test_a_word_that_is_no_command_gets_the_nearest_one(capsys):
+    assert main(["evnts"]) == ExitCode.USAGE
+    assert (
+        capsys.readouterr().err
+        == "stillwatch: 'evnts' is no command, and no file or folder here; did you mean 'events'?\n"
+    )
+    assert main(["absent.mp4"]) == ExitCode.USAGE
+    assert capsys.readouterr().err == "stillwatch: absent.mp4: no such file or folder\n"
+
+
+def test_without_a_word_it_says_what_there_is(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 0
+    assert "run" in capsys.readouterr().out
 
 
 def test_a_run_has_one_source_and_one_config(tmp_path, capsys):

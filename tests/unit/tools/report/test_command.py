@@ -310,6 +310,24 @@ def test_what_is_normal_leaves_out_the_frames_of_events(tmp_path):
     assert "Exemplar 51, frame 270" in of_events
 
 
+def test_a_report_of_a_file_is_called_by_its_name(tmp_path):
+    make_run(tmp_path, n_frames=20, finish=False)
+    maker = RunMaker(tmp_path)
+    maker.send(m.Status, state="live", source_kind="file", source_uri="/clips/yard one.mp4?loop=2")
+    maker.folder.close()
+    assert "<h1>yard one.mp4</h1>" in write_report(tmp_path).read_text("utf-8")
+
+
+def test_what_was_held_back_says_why(tmp_path):
+    make_run(tmp_path, n_frames=20, finish=False)
+    maker = RunMaker(tmp_path)
+    maker.send(m.Status, state="live", suppressed={"cooldown": 2, "budget": 1})
+    maker.folder.close()
+    assert "held back: 1 over the hour&#x27;s budget, 2 too soon after another" in write_report(tmp_path).read_text(
+        "utf-8"
+    )
+
+
 def test_figures_for_makers_of_models_are_folded_away(page):
     card = page[page.index("id='event-1'") : page.index("id='event-2'")]
     before, _, folded = card.partition("<details>")

@@ -40,6 +40,24 @@ def test_the_end_says_what_was_seen_and_what_to_do_next(capsys):
     assert "stillwatch events runs/x" in told.err
 
 
+def test_a_source_that_ends_before_anything_could_be_judged_does_not_say_that_nothing_happened(capsys):
+    RunVoice().result(result(learning=0.4))
+    assert "NOTHING WAS JUDGED: it was still learning" in capsys.readouterr().err
+
+
+def test_a_source_without_a_usable_frame_says_so(capsys):
+    counts = RunCounts(63, 0, {"damaged": 63}, 0, 0, 0)
+    RunVoice().result(RunResult(0, "source ended", pathlib.Path("runs/x"), counts, "ff", learning=0.0))
+    assert "NOTHING WAS JUDGED: no frame could be used" in capsys.readouterr().err
+
+
+def test_a_source_that_gave_no_frame_leaves_nothing_to_look_at(capsys):
+    RunVoice().result(
+        RunResult(3, "x: not a video", pathlib.Path("runs/x"), RunCounts(0, 0, {}, 0, 0, 0), "", learning=0.0)
+    )
+    assert "stillwatch report" not in capsys.readouterr().err
+
+
 def test_quiet_says_alerts_and_troubles_alone(capsys):
     voice = RunVoice(quiet=True)
     voice.message(alert())
