@@ -102,6 +102,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "experiment survey-scenes": ("experiments.survey.command", "clusters against labels: any folder of class folders"),
     "experiment survey-transects": ("experiments.survey.command", "clusters against the ground of made dives"),
+    "experiment survey-clumps": (
+        "experiments.survey.clumps",
+        "what clumps of overlapping clusters lose against all points",
+    ),
     "experiment novelty-digits": ("experiments.novelty", "unseen classes and midpoints, by density"),
 }
 

@@ -18,6 +18,8 @@ from stillwatch.transport.wire import messages as m
 
 LOGS = ("messages", RECORDING_NAME)
 SCENES = "scenes"
+# Clumps are drawn as at most this many frames. A fifth of it lost no more (DECISIONS.md); rare clusters want more.
+DRAWN = 100_000
 
 
 @dataclass
@@ -149,7 +151,7 @@ def merge(folders: list[str], c_width: float, n_jobs: int) -> Fleet:
     for run in runs:
         spreads[start : start + len(run.spreads)] = _triangles(run.spreads, n_dims)
         start += len(run.counts)
-    model = GroupedMixture(c_width=c_width, n_jobs=n_jobs)
+    model = GroupedMixture(c_width=c_width, n_drawn=DRAWN, n_jobs=n_jobs)
     model.fit(means, groups=groups, counts=counts, covariances=spreads)
     names = [run.name for run in runs]
     rows = {"dive": [names[j] for j in groups], "cluster": model.labels_.tolist(), "count": counts.tolist()}

@@ -14,7 +14,7 @@ from stillwatch.learn.groups.gaussian import Clusters, GaussPrior
 from stillwatch.learn.groups.items import Items
 from stillwatch.learn.groups.rows import Data, group_index, threads
 from stillwatch.learn.groups.splitting import Search, search_clusters
-from stillwatch.learn.groups.variational import Fit, add_weights, normalise
+from stillwatch.learn.groups.variational import Fit, add_weights, expect, normalise
 from stillwatch.learn.groups.weights import WEIGHTS
 
 
@@ -48,8 +48,13 @@ class GroupedMixture(Configured):
         Leave a cluster out of groups that have less than one point of it. Faster with many groups.
     max_clusters : int
         Splits end there.
+    n_drawn : int or None
+        Clumps are drawn as points of their own Gaussians, about this many at most in all groups: each point then has
+        a label of its own. None takes clumps whole, each with one label: exact for clumps that straddle no clusters.
     n_jobs : int
         Threads. Their number changes no bit of the result.
+    seed : int
+        Of the points drawn.
 
     Attributes
     ----------
@@ -97,7 +102,9 @@ class GroupedMixture(Configured):
         tolerance: float = 1e-5,
         sparse: bool = False,
         max_clusters: int = 200,
+        n_drawn: int | None = None,
         n_jobs: int = 1,
+        seed: int = 0,
     ):
         self.weights = weights
         self.c_width = c_width
@@ -106,7 +113,9 @@ class GroupedMixture(Configured):
         self.tolerance = tolerance
         self.sparse = sparse
         self.max_clusters = max_clusters
+        self.n_drawn = n_drawn
         self.n_jobs = n_jobs
+        self.seed = seed
 
     def fit(
         self, X: np.ndarray, y: Any = None, *, groups: Any = None, counts: Any = None, covariances: Any = None
@@ -134,6 +143,7 @@ class GroupedMixture(Configured):
             concentration=self.concentration,
             tolerance=self.tolerance,
             max_clusters=self.max_clusters,
+            n_drawn=1 if self.n_drawn is None else self.n_drawn,
             n_jobs=self.n_jobs,
         )
         if self.weights not in WEIGHTS:
@@ -149,23 +159,30 @@ class GroupedMixture(Configured):
             max_clusters=self.max_clusters,
             is_sparse=self.sparse,
         )
+        n_drawn = None if data.spreads is None else self.n_drawn
         with threads(self.n_jobs) as pool:
-            items = data.items(index, len(names), order, pool)
+            whole = data.items(index, len(names), order, pool)
+            items = whole if n_drawn is None else whole.drawn(n_drawn, self.seed)
             fit = search_clusters(items, search, np.empty(0), None, [0])
+            found = fit.expected if n_drawn is None else expect(whole, fit.clusters, fit.step.log_weights)
         by_size = np.argsort(-fit.clusters.count, kind="stable")
         self.n_features_in_ = data.x.shape[1]
-        self._take(data, names, search, fit, by_size)
+        # What was drawn of a group stands for all of it.
+        scale = np.ones(len(names)) if n_drawn is None else whole.per_parent() / np.maximum(items.per_parent(), 1.0)
+        self._take(data.mean, names, search, fit, by_size, scale)
         self.labels_ = np.empty(len(data.x), np.int64)
-        self.labels_[order] = np.argsort(by_size)[fit.expected.q.argmax(axis=0)]
+        self.labels_[order] = np.argsort(by_size)[found.q.argmax(axis=0)]
         return self
 
-    def _take(self, data: Data, names: np.ndarray, search: Search, fit: Fit, by_size: np.ndarray) -> None:
-        """Keep what the fit found, its clusters by size."""
-        self._shift = data.mean
+    def _take(
+        self, shift: np.ndarray, names: np.ndarray, search: Search, fit: Fit, by_size: np.ndarray, scale: np.ndarray
+    ) -> None:
+        """Keep what the fit found, its clusters by size; `scale` turns what each group had in the fit into its own."""
+        self._shift = shift
         self._clusters = Clusters(search.prior, fit.clusters.moments[by_size])
         self._log_weights = fit.step.log_weights[:, by_size]
         rule = WEIGHTS[self.weights]
-        self.groups_, self.counts_ = names, fit.expected.mass[:, by_size]
+        self.groups_, self.counts_ = names, fit.expected.mass[:, by_size] * scale[:, None]
         self.weights_ = rule(self.counts_, self.concentration).mean
         pooled = rule(self.counts_.sum(axis=0, keepdims=True), self.concentration)
         self._pooled = (pooled.log_mean, pooled.mean)

@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from stillwatch.learn.groups.drawing import draw_points
+
 Made = TypeVar("Made")
 
 BLOCK = 4096
@@ -65,6 +67,17 @@ class Items:
         """Return some of the items, by ascending index."""
         spreads = None if self.spreads is None else self.spreads[index]
         return Items(self.x[index], self.parents[index], self.n_parents, self.counts[index], spreads, self.pool)
+
+    def drawn(self, n_most: int, seed: int) -> "Items":
+        """Return about `n_most` points at most, drawn from the clumps' own Gaussians (`draw_points`)."""
+        assert self.spreads is not None
+        rng = np.random.default_rng(seed)
+        points, source = draw_points(self.x, self.counts, self.spreads, self.parents, self.n_parents, n_most, rng)
+        return Items(points, self.parents[source], self.n_parents, pool=self.pool)
+
+    def per_parent(self) -> np.ndarray:
+        """Return the points of each parent, (n_parents,) float64."""
+        return np.bincount(self.parents, self.counts, self.n_parents)
 
     def each(self, work: Callable[[slice, np.ndarray], Made]) -> Iterable[Made]:
         """Return what `work` makes of every block, in order: of which items it is, and their sums (n_sums, n in it)."""

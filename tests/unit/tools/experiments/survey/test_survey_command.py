@@ -86,3 +86,13 @@ def test_pictures_of_one_class_are_refused(tmp_path, capsys):
     cv2.imwrite(str(tmp_path / "only" / "1.png"), np.zeros((20, 20), np.uint8))
     assert main(["experiment", "survey-scenes", str(tmp_path)]) == 2
     assert "1 class folder(s)" in capsys.readouterr().err
+
+
+def test_clumps_have_a_row_for_each_way_to_use_them(capsys):
+    given = ["--rows", "1200", "--memory", "60", "--apart", "2", "--drawn", "600", "--seeds", "4", "--json"]
+    assert main(["experiment", "survey-clumps", *given]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["from"] for row in rows] == ["points", "clumps whole", "clumps drawn 600"]
+    assert rows[0]["bytes"] == 1.0
+    assert rows[0]["clusters"] > 1
+    assert rows[1]["items"] == rows[2]["items"] < 1200
