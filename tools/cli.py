@@ -28,6 +28,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "record": ("record", "run on a source and record frames and decisions, for replay"),
     "replay": ("recordings.replay", "run a recording through the same pipeline again, and compare"),
     "survey": ("survey.command", "cluster the pictures of many dives at once, and write one page about them"),
+    "station": ("station.command", "hear any number of agents, keep what they say, show it on a page, tell others"),
+    "station user": ("station.users", "add, list, change or remove who may use a station's page"),
+    "station test-notify": ("station.notify", "send a test message by each way out of a station's settings"),
     "compare": ("report.compare", "say how two runs differ: events, scores, models"),
     "inspect": ("recordings.inspect", "show what a checkpoint, recording or run folder holds"),
     "recover": ("recordings.recover", "save what is whole of a damaged recording, and say what was lost"),
@@ -112,10 +115,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
 LONG_LIVED = ("run", "record")  # what they hold they hold for months
 
 GROUPS = {
+    "station": "hear any number of agents, keep what they say, show it on a page, tell others",
     "bench": "measure speed and memory, against a peer in the same run",
     "experiment": "the papers' experiments on the shared data",
     "evaluate": "score against ground truth, with baselines",
 }
+
+
+# Members of what is a command by itself: "station user" of "station".
+GROUPED = {name: name.partition(" ")[0] for name in COMMANDS if name.partition(" ")[0] in COMMANDS and " " in name}
 
 
 def build_parser(argv: list[str]) -> argparse.ArgumentParser:
@@ -129,6 +137,8 @@ def build_parser(argv: list[str]) -> argparse.ArgumentParser:
     wanted = " ".join(argv[:2])
     for name, (module, text) in COMMANDS.items():
         group, _, member = name.partition(" ")
+        if group in COMMANDS and (member or name == GROUPED.get(wanted)) and name != wanted:
+            continue  # a command that also has members is shown as itself, or as the member that is asked for
         if member and group not in groups:
             sub = commands.add_parser(group, help=GROUPS[group], description=GROUPS[group])
             groups[group] = sub.add_subparsers(dest="experiment", metavar=group.upper(), required=True)

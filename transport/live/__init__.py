@@ -15,7 +15,8 @@ from stillwatch.transport.live.control import (
     Reply,
     Request,
 )
-from stillwatch.transport.live.endpoints import why_unreachable
+from stillwatch.transport.live.endpoints import SharedContext, derived_endpoint, why_unreachable
+from stillwatch.transport.live.many import wait_any
 from stillwatch.transport.live.publisher import Publisher
 from stillwatch.transport.live.security import (
     ClientKeys,
@@ -29,6 +30,9 @@ from stillwatch.transport.live.subscriber import Received, Subscriber
 from stillwatch.transport.live.tracking import Gap
 
 __all__ = [
+    "SharedContext",
+    "derived_endpoint",
+    "wait_any",
     "why_unreachable",
     "COMMANDS",
     "ClientKeys",

@@ -17,6 +17,7 @@ HEARTBEAT_TIMEOUT_MS = 6000
 HEARTBEAT_TTL_MS = 10_000
 HANDSHAKE_MS = 5000
 RECONNECT_MS = 100
+MOST_SOCKETS = 4096  # of one shared context
 RECONNECT_MAX_MS = 10_000
 SEND_BUFFER_BYTES = 128 * 1024
 _OFFSETS = {"snapshot": 1, "control": 2}
@@ -73,6 +74,18 @@ def why_unreachable(endpoint: str, timeout_s: float = 1.0) -> str:
         return f"no answer in {timeout_s:g} s"
     except OSError as error:
         return (error.strerror or str(error)).lower()
+
+
+class SharedContext:
+    """The ZeroMQ context of many subscribers. All of them are closed before it is."""
+
+    def __init__(self) -> None:
+        self.context = zmq.Context(io_threads=1)
+        self.context.set(zmq.MAX_SOCKETS, MOST_SOCKETS)
+
+    def close(self) -> None:
+        """End the context; waits for sockets that are still open."""
+        self.context.term()
 
 
 def make_socket(context: zmq.Context, kind: int, *, queue: int, max_bytes: int, endpoint: str) -> zmq.Socket:

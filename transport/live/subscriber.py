@@ -12,7 +12,14 @@ from dataclasses import dataclass
 import zmq
 
 from stillwatch.transport.base import Clock
-from stillwatch.transport.live.endpoints import connect, derived_endpoint, make_socket, try_receive, try_send
+from stillwatch.transport.live.endpoints import (
+    SharedContext,
+    connect,
+    derived_endpoint,
+    make_socket,
+    try_receive,
+    try_send,
+)
 from stillwatch.transport.live.security import ClientKeys, secure_client
 from stillwatch.transport.live.snapshot import MAX_PAGE_HEAD_BYTES, MAX_REQUEST_BYTES, Page, PageRequest
 from stillwatch.transport.live.tracking import AgeMeter, Gap, Tracker
@@ -102,10 +109,15 @@ class Subscriber:
         self._stamp = 0
         self._page_id = ""
         self._context: zmq.Context | None = None
+        self._is_shared = False
 
-    def open(self) -> None:
-        """Connect in the background, from the thread that will call `recv`. Raises TransportError."""
-        self._context = zmq.Context(io_threads=1)
+    def open(self, context: SharedContext | None = None) -> None:
+        """Connect in the background, from the thread that will call `recv`. Raises TransportError.
+
+        One that hears many agents hands the same context to all of them.
+        """
+        self._is_shared = context is not None
+        self._context = zmq.Context(io_threads=1) if context is None else context.context
         self._hear()
         try:
             self._connect()
@@ -123,6 +135,21 @@ class Subscriber:
     def silent_s(self) -> float:
         """Seconds since anything valid arrived: what a screen shows as the age of all it shows."""
         return (self._clock.monotonic_ns() - self._heard_ns) / 1e9
+
+    @property
+    def sockets(self) -> tuple[zmq.Socket, zmq.Socket]:
+        """What there is to read from, until the next `recv`: it may make them anew."""
+        return self._data, self._pages
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether `recv` would return something at once, without a look at the sockets."""
+        return bool(self._ready)
+
+    @property
+    def timer_ns(self) -> int:
+        """When `recv` has something to do even if nothing arrives, on the monotonic clock."""
+        return self._next_timer_ns()
 
     def recv(self, timeout_ms: int) -> Received | Gap | None:
         """Return the next message or gap, or None after `timeout_ms`."""
@@ -146,7 +173,8 @@ class Subscriber:
         if self._context is None:
             return
         self._disconnect()
-        self._context.term()
+        if not self._is_shared:
+            self._context.term()
         self._context = None
 
     def _connect(self) -> None:

@@ -5,7 +5,7 @@ In: alerts, models, thumbnails. Out: frames of a modem, and back.
 Imports: transport.base, transport.wire, transport.mirror, transport.disk.
 """
 
-from stillwatch.transport.thin.codec import ENVELOPE_BYTES, MAX_DATA_BYTES, TAG_BYTES, VERSION, ThinCodec
+from stillwatch.transport.thin.codec import ENVELOPE_BYTES, MAX_DATA_BYTES, TAG_BYTES, VERSION, ThinCodec, encode_record
 from stillwatch.transport.thin.component import decode_component
 from stillwatch.transport.thin.layout import KINDS, STATES, TYPE_BITS, Field
 from stillwatch.transport.thin.link import (
@@ -62,6 +62,7 @@ __all__ = [
     "VehicleLink",
     "decode_component",
     "decode_thumbnail",
+    "encode_record",
     "find_preset",
     "parse_endpoint",
     "read_link_key",

@@ -25,7 +25,6 @@ from stillwatch.transport.thin.codec import (
 from stillwatch.transport.thin.fragments import Reassembler, acknowledged, split
 from stillwatch.transport.thin.outbox import Number, Outbox
 from stillwatch.transport.thin.presets import Budget
-from stillwatch.transport.thin.receiver_log import ReceiverLog
 from stillwatch.transport.thin.records import (
     AlertAck,
     ComponentAck,
@@ -324,6 +323,25 @@ class HeartbeatArrived:
 Arrival = AlertArrived | ThumbnailArrived | PacketArrived | ComponentArrived | HeartbeatArrived
 
 
+class AlertLog(Protocol):
+    """Where a ground keeps alerts, each once, before it acknowledges them: receiver_log.py, or a store."""
+
+    renumbered: int
+
+    @property
+    def continued(self) -> bool:
+        """Whether there were alerts before this start."""
+        ...
+
+    def append(self, agent: int, alert: ThinAlert) -> bool | None:
+        """Keep an alert and return True; False if it was there already, None if it could not be kept."""
+        ...
+
+    def arrived_lately(self, agent: int, number: Number) -> bool:
+        """Tell whether an alert of this number was kept within the last hour."""
+        ...
+
+
 class ThinReceiver:
     """The ground's end for one agent: what arrives, and acknowledgements within the ground's own budget.
 
@@ -333,7 +351,7 @@ class ThinReceiver:
         What the ground may send (`preset.down`).
     codec : ThinCodec
         With the vehicle's agent number and key.
-    log : ReceiverLog
+    log : AlertLog
         Where alerts are kept, each once; may serve several receivers of one thread.
     now_ns : int
 
@@ -344,7 +362,7 @@ class ThinReceiver:
         did not take: not acknowledged, so they come again).
     """
 
-    def __init__(self, budget: Budget, codec: ThinCodec, log: ReceiverLog, *, now_ns: int):
+    def __init__(self, budget: Budget, codec: ThinCodec, log: AlertLog, *, now_ns: int):
         self.counters: Counter[str] = Counter()
         self.scheduler = Scheduler(budget, codec, from_ground=True, now_ns=now_ns, restarted=log.continued)
         self._codec = codec

@@ -6,6 +6,7 @@ Imports: the agent, transport.
 
 from stillwatch.tools.station.store.agents import MOST_WAITING
 from stillwatch.tools.station.store.alerts import AlertFilter
+from stillwatch.tools.station.store.claims import Claims
 from stillwatch.tools.station.store.connection import DAMAGED, FAILED, FULL, GONE, StoreError
 from stillwatch.tools.station.store.heard import FOLDER, LIVE, PLANES, THIN, AlertHeard, AlertTaken, Picture
 from stillwatch.tools.station.store.packed import LEARNING, MOST_SCORES, REFUSED, ScoreRows, rows_of
@@ -15,6 +16,7 @@ __all__ = [
     "AlertFilter",
     "AlertHeard",
     "AlertTaken",
+    "Claims",
     "DAMAGED",
     "FAILED",
     "FOLDER",

@@ -88,19 +88,19 @@ class AgentQueries(Connected):
         return self.rows(select(FOLDERS).order_by(FOLDERS.c.read_ns.desc()))
 
     def told_agents(self) -> dict[str, str]:
-        """Return the agents that the station was told of in the page: what was told (JSON), by name."""
+        """Return the agents that the station was told of in the page: what was told (JSON), by endpoint."""
         query = select(META).where(META.c.key.startswith(_TOLD, autoescape=True))
         return {row["key"].removeprefix(_TOLD): row["value"] for row in self.rows(query)}
 
-    def tell_agent(self, agent: str, value: str) -> None:
+    def tell_agent(self, endpoint: str, value: str) -> None:
         """Keep how an agent is heard (JSON), so that the next start knows it too."""
         with self.writing() as connection:
-            connection.execute(self.upsert(META, {"key": _TOLD + agent, "value": value}, ["key"]))
+            connection.execute(self.upsert(META, {"key": _TOLD + endpoint, "value": value}, ["key"]))
 
-    def untell_agent(self, agent: str) -> bool:
+    def untell_agent(self, endpoint: str) -> bool:
         """Forget how an agent is heard; what was heard stays. False where the page was told of none."""
         with self.writing() as connection:
-            return connection.execute(delete(META).where(META.c.key == _TOLD + agent)).rowcount > 0
+            return connection.execute(delete(META).where(META.c.key == _TOLD + endpoint)).rowcount > 0
 
 
 def _overview() -> Select:

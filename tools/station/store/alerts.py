@@ -123,7 +123,7 @@ class AlertQueries(Connected):
         """Let nothing of this agent and kind (empty: all) call anybody until then; return the mute's id."""
         values = {"agent": agent, "kind": kind, "user": user, "from_ns": now_ns, "until_ns": until_ns, "why": why}
         with self.writing() as connection:
-            return int(connection.execute(MUTES.insert().values(values)).inserted_primary_key[0])
+            return self.added(connection, MUTES, values)
 
     def end_mute(self, mute: int, now_ns: int) -> bool:
         """End a mute now; False where there is none that goes on."""

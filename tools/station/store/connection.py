@@ -80,6 +80,12 @@ class Connected:
             with connection.begin():
                 yield connection
 
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let nobody else write."""
+        with self._turn:
+            yield
+
     def rows(self, query: Any) -> list[dict[str, Any]]:
         """Return a query's rows as dicts."""
         with self.reading() as connection:
@@ -112,6 +118,10 @@ class Connected:
         """Insert a row; False, and nothing changed, where one of the same keys is there."""
         statement = self.insert(table).values(values).on_conflict_do_nothing(index_elements=list(keys))
         return connection.execute(statement.returning(*(table.c[key] for key in keys))).first() is not None
+
+    def added(self, connection: Connection, table: Table, values: dict[str, Any]) -> int:
+        """Insert a row and return its `id`."""
+        return int(connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one())
 
     def close(self) -> None:
         """Close every connection that nobody uses."""

@@ -4,15 +4,18 @@ Handed to page, ingest and tell. All queries are methods of `Store`.
 """
 
 import datetime
+import fcntl
 import os
 import pathlib
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sqlalchemy import func, select
 
 from stillwatch.tools.station.store.agents import AgentQueries
 from stillwatch.tools.station.store.alerts import AlertQueries
-from stillwatch.tools.station.store.connection import DAMAGED, StoreError
+from stillwatch.tools.station.store.connection import DAMAGED, FAILED, StoreError
 from stillwatch.tools.station.store.migrations import migrate
 from stillwatch.tools.station.store.queue import QueueQueries
 from stillwatch.tools.station.store.retention import RetentionQueries
@@ -26,6 +29,40 @@ WHOLE_CHECK_BYTES = 500_000_000  # a larger file gets the quick check at a start
 
 class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQueries, UserQueries, RetentionQueries):
     """Everything that the station keeps. Made by `open_store`; any thread may use it."""
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Keep a SQLite store to this process; StoreError where another station has it. A server's is shared."""
+        if self.path is None:
+            yield
+            return
+        lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise StoreError(f"store {self.path}: another station uses it", FAILED) from None
+        except OSError:
+            pass  # a disk that knows no locks
+        try:
+            yield
+        finally:
+            os.close(lock)
+
+    def begin_anew(self, fault: str) -> str:
+        """Set a damaged SQLite file aside and begin a new one in its place; return what is to be said.
+
+        Raises
+        ------
+        StoreError, OSError
+            The file cannot be moved, or no new one made.
+        """
+        assert self.path is not None, "a server's database is not ours to move"
+        with self.alone():
+            self.engine.dispose()
+            aside = set_aside(self.path)
+            migrate(self)
+        return f"{fault}; it was set aside as {aside} and a new store begun"
 
     def alert_count(self) -> int:
         """Return how many alerts are kept."""

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, or_, select, update
+from sqlalchemy import Connection, RowMapping, delete, func, or_, select, update
 
 from stillwatch.tools.station.store.connection import Connected
 from stillwatch.tools.station.store.heard import EVENT_NUMBERS, LIVE, THIN, AlertHeard, AlertTaken, Picture
@@ -48,7 +48,7 @@ class TakingQueries(Connected):
         row = self._find(connection, heard)
         if row is None:
             values = self._new_values(connection, heard)
-            alert = int(connection.execute(ALERTS.insert().values(values)).inserted_primary_key[0])
+            alert = self.added(connection, ALERTS, values)
             self._note_update(connection, alert, heard)
             self._take_picture(connection, alert, heard)
             return AlertTaken(alert, heard.agent, heard.phase, True, True, values["is_muted"])
@@ -76,15 +76,25 @@ class TakingQueries(Connected):
         return True
 
     def thin_alert(self, connection: Connection, agent: str, key: str) -> int | None:
-        """Return the alert that a delivery number of a thin link told of, or None."""
+        """Return the newest alert of a thin link's delivery, or None; `key` is what the delivery's key begins with."""
+        key_begins = ALERT_UPDATES.c.key.startswith(key, autoescape=True)
         joined = ALERT_UPDATES.join(ALERTS, ALERTS.c.id == ALERT_UPDATES.c.alert)
-        where = (ALERTS.c.agent == agent, ALERT_UPDATES.c.plane == THIN, ALERT_UPDATES.c.key == key)
+        where = (ALERTS.c.agent == agent, ALERT_UPDATES.c.plane == THIN, key_begins)
         query = select(ALERTS.c.id).select_from(joined).where(*where).order_by(ALERTS.c.id.desc()).limit(1)
         return connection.execute(query).scalar()
 
     def take_agent(self, connection: Connection, agent: str, values: Mapping[str, Any]) -> None:
         """Enter an agent, or change what is known of it: AGENTS' columns."""
         connection.execute(self.upsert(AGENTS, {"agent": agent, **values}, ["agent"]))
+
+    def add_plane(self, connection: Connection, agent: str, plane: str, received_ns: int) -> None:
+        """Note that an agent is heard on a plane, and since when it is known."""
+        row = connection.execute(select(AGENTS.c.planes).where(AGENTS.c.agent == agent)).first()
+        planes = [] if row is None else row[0].split(",")
+        if row is None:
+            self.take_agent(connection, agent, {"added_ns": received_ns, "planes": plane})
+        elif plane not in planes:
+            self.take_agent(connection, agent, {"planes": ",".join([known for known in planes if known] + [plane])})
 
     def take_agent_picture(self, connection: Connection, agent: str, alert: int, picture: Picture) -> None:
         """Keep the newest picture of an agent; an older one than is there changes nothing."""
@@ -102,13 +112,22 @@ class TakingQueries(Connected):
         )
         if connection.execute(same.limit(1)).first() is not None:
             return False
-        added = connection.execute(SCORES.insert().values(agent=agent, run=run, **summary))
-        connection.execute(SCORE_DATA.insert().values(scores=added.inserted_primary_key[0], data=pack(rows)))
+        added = self.added(connection, SCORES, {"agent": agent, "run": run, **summary})
+        connection.execute(SCORE_DATA.insert().values(scores=added, data=pack(rows)))
         return True
 
-    def scored_until(self, agent: str, run: str) -> int:
-        """Return the time of the last score of a run that is kept, 0 without one."""
-        return self.count(select(func.max(SCORES.c.end_ns)).where(SCORES.c.agent == agent, SCORES.c.run == run))
+    def frames_kept(self, agent: str, run: str) -> list[tuple[int, int]]:
+        """Return the frames of a run whose scores are kept, as (first, last) of stretches that touch or overlap."""
+        c = SCORES.c
+        query = select(c.first_frame, c.last_frame).where(c.agent == agent, c.run == run).order_by(c.first_frame)
+        merged: list[tuple[int, int]] = []
+        with self.reading() as connection:
+            for first, last in connection.execute(query):
+                if merged and first <= merged[-1][1] + 1:
+                    merged[-1] = merged[-1][0], max(last, merged[-1][1])
+                else:
+                    merged.append((first, last))
+        return merged
 
     def take_status(self, connection: Connection, agent: str, at_ns: int, values: Mapping[str, Any]) -> None:
         """Keep one status of a minute: STATUSES' columns."""
@@ -153,7 +172,7 @@ class TakingQueries(Connected):
         """Put a notification into its channel's queue: NOTIFICATIONS' columns; False where this uid is there."""
         return self.enter(connection, NOTIFICATIONS, dict(values), ["channel", "uid"])
 
-    def _find(self, connection: Connection, heard: AlertHeard) -> Mapping[str, Any] | None:
+    def _find(self, connection: Connection, heard: AlertHeard) -> RowMapping | None:
         c = ALERTS.c
         if heard.uid:
             exact = select(ALERTS).where(c.agent == heard.agent, c.uid == heard.uid)
@@ -165,7 +184,7 @@ class TakingQueries(Connected):
         rows = connection.execute(near.order_by(c.at_ns.desc()).limit(_CANDIDATES)).mappings()
         return next((row for row in rows if self._is_same(connection, row, heard)), None)
 
-    def _is_same(self, connection: Connection, row: Mapping[str, Any], heard: AlertHeard) -> bool:
+    def _is_same(self, connection: Connection, row: RowMapping, heard: AlertHeard) -> bool:
         """Whether an alert of the same number is the one that was heard: told by one plane and by the other."""
         c = ALERT_UPDATES.c
         query = select(c.phase, c.key).where(c.alert == row["id"], c.plane == _kept_plane(heard))
@@ -273,7 +292,7 @@ def _picture_values(picture: Picture) -> dict[str, Any]:
     }
 
 
-def _more(row: Mapping[str, Any], heard: AlertHeard) -> dict[str, Any]:
+def _more(row: RowMapping, heard: AlertHeard) -> dict[str, Any]:
     """Return what a further message changes of an alert: the live plane says more than the thin link, later more than
     earlier; nothing known becomes unknown."""
     planes = row["planes"].split(",")

@@ -1,0 +1,186 @@
+"""The ears of a station as one: which agents are heard, by whom, what is wrong with it.
+
+Started with the station; read by the page through `troubles`, `control_of` and `add_agent`.
+"""
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Callable
+
+from stillwatch.base import Clock
+from stillwatch.tools.station.bulletin import Bulletin
+from stillwatch.tools.station.ingest.folders import FolderEar
+from stillwatch.tools.station.ingest.live import LiveEar, Told
+from stillwatch.tools.station.ingest.scribe import Scribe
+from stillwatch.tools.station.ingest.thin import Modem, ThinEar
+from stillwatch.tools.station.settings import StationSettings, ThinSection
+from stillwatch.tools.station.store import Claims, Store, StoreError
+from stillwatch.tools.station.tell import Router
+from stillwatch.transport.live import ClientKeys, derived_endpoint, load_client_keys
+from stillwatch.transport.wire import TransportError
+
+_log = logging.getLogger("stillwatch.station")
+KEEP_HOUSE_S = 60.0
+STEPS_A_TIME = 20
+MOST_TOLD = 1000
+_ENDPOINT = re.compile(r"(tcp://[A-Za-z0-9_.:*\[\]-]{1,200}:\d{1,5}|ipc:///?[A-Za-z0-9_./-]{1,90})")
+
+
+class Ingest:
+    """Hears everything that the settings name and the page was told of.
+
+    Raises TransportError at the start for keys that cannot be read.
+    """
+
+    def __init__(self, settings: StationSettings, store: Store, bulletin: Bulletin, clock: Clock):
+        self._settings, self._store, self._bulletin, self._clock = settings, store, bulletin, clock
+        self._router = Router(settings.tell, clock.wall_ns)
+        self._claims = Claims(store)
+        self._turn = threading.Lock()
+        self._told = {told.endpoint: told for told in map(self._of_settings, settings.agents)}
+        for endpoint, value in store.told_agents().items():
+            self._remember(endpoint, value)
+        self._scribes = {name: Scribe(store, bulletin, self._router, clock) for name in ("live", "thin", "folders")}
+        rate = settings.station.alerts_a_minute
+        self.live = LiveEar(
+            self._scribes["live"], self._claims, clock, told=self.told, named=self._named, alerts_a_minute=rate
+        )
+        self.thin = ThinEar(settings.thin, self._scribes["thin"], self._claims, clock, self._modem)
+        self.folders = FolderEar(settings.station.folders, store, self._scribes["folders"], clock)
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._fault = ""
+
+    def start(self) -> None:
+        """Begin to hear, in threads."""
+        works: dict[str, Callable[[threading.Event], None]] = {"live": self.live.run, "house": self._keep_house}
+        if self._settings.thin:
+            works["thin"] = self.thin.run
+        if self._settings.station.folders:
+            works["folders"] = self.folders.run
+        for name, work in works.items():
+            thread = threading.Thread(target=self._guarded, args=(name, work), name=f"station-{name}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """Write what is left, and end."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(timeout_s)
+        self._claims.close()
+
+    def told(self) -> dict[str, Told]:
+        """Return the agents of the live plane, by endpoint."""
+        with self._turn:
+            return dict(self._told)
+
+    def troubles(self) -> list[str]:
+        """Return what people should know, in words."""
+        found = [self._fault] if self._fault else []
+        for scribe in self._scribes.values():
+            found += [text for text in scribe.troubles() if text not in found]
+        return found + self.live.troubles() + self.thin.troubles()
+
+    def control_of(self, agent: str) -> tuple[str, ClientKeys | None] | None:
+        """Return where an agent takes commands and the keys for it, or None for one that is not on the live plane."""
+        for told in self.told().values():
+            if told.agent == agent:
+                return told.control, told.keys
+        return None
+
+    def add_agent(self, endpoint: str, server: str) -> None:
+        """Hear another agent from now on, with the path of its public key or none.
+
+        Raises
+        ------
+        TransportError
+            The endpoint is none, is heard already, or the keys cannot be read.
+        """
+        if not _ENDPOINT.fullmatch(endpoint):
+            raise TransportError(f"{endpoint[:80]!r} is neither tcp://HOST:PORT nor ipc://PATH")
+        with self._turn:
+            if endpoint in self._told:
+                raise TransportError(f"{endpoint} is heard already")
+            if len(self._told) >= MOST_TOLD:
+                raise TransportError(f"{len(self._told)} agents are told already, limit {MOST_TOLD}")
+            self._told[endpoint] = self._made(endpoint, server)
+        self._store.tell_agent(endpoint, json.dumps({"server": server}))
+        self._bulletin.post("station")
+
+    def remove_agent(self, endpoint: str) -> bool:
+        """Hear an agent no more that the page was told of; what was heard stays."""
+        if not self._store.untell_agent(endpoint):
+            return False
+        with self._turn:
+            self._told.pop(endpoint, None)
+        return True
+
+    def _of_settings(self, name: str) -> Told:
+        section = self._settings.agents[name]
+        keys = None
+        if section.server:
+            keys = load_client_keys(section.key or self._settings.station.key, section.server)
+        control = section.control or derived_endpoint(section.endpoint, "control")
+        return Told(section.endpoint, name, control, keys)
+
+    def _made(self, endpoint: str, server: str, agent: str = "") -> Told:
+        keys = load_client_keys(self._settings.station.key, server) if server else None
+        return Told(endpoint, agent, derived_endpoint(endpoint, "control"), keys)
+
+    def _remember(self, endpoint: str, value: str) -> None:
+        """Take what the page was told before this start; what does not fit any more is said and left alone."""
+        if endpoint in self._told or not self._settings.station.agents_from_page:
+            return
+        try:
+            told = json.loads(value)
+            self._told[endpoint] = self._made(endpoint, str(told.get("server", "")), str(told.get("agent", "")))
+        except (ValueError, AttributeError, TransportError) as error:
+            _log.warning("agent at %s, told of in the page, is not heard: %s", endpoint, error)
+
+    def _named(self, endpoint: str, agent: str) -> bool:
+        """Note what an agent calls itself; False where another is called so."""
+        with self._turn:
+            told = self._told.get(endpoint)
+            names = {other.agent for other in self._told.values() if other.endpoint != endpoint}
+            if told is None or agent in names or agent in self._settings.thin:
+                return False
+            self._told[endpoint] = Told(told.endpoint, agent, told.control, told.keys)
+        try:
+            value = json.loads(self._store.told_agents().get(endpoint, "{}"))
+            self._store.tell_agent(endpoint, json.dumps({**value, "agent": agent}))
+        except StoreError as error:
+            _log.warning("the name of the agent at %s is not kept: %s", endpoint, error)
+        return True
+
+    def _modem(self, name: str, section: ThinSection) -> Modem:
+        rate = self._settings.station.alerts_a_minute
+        return Modem(name, section, self._store, self._bulletin, self._router, self._clock, rate)
+
+    def _guarded(self, name: str, work: Callable[[threading.Event], None]) -> None:
+        """Let an ear's own mistake end nothing but its turn: said, begun again."""
+        while not self._stop.is_set():
+            try:
+                work(self._stop)
+            except Exception as error:  # noqa: BLE001 - a fault of ours must not end the hearing for good
+                _log.exception("the station's %s ear failed; it begins again", name)
+                self._fault = f"The station's {name} ear failed ({type(error).__name__}: {error}) and began again."
+                self._stop.wait(1.0)
+
+    def _keep_house(self, stop: threading.Event) -> None:
+        """Let go of what is too old or too much, once a minute, in small steps."""
+        section = self._settings.station
+        while not stop.wait(KEEP_HOUSE_S):
+            try:
+                for _ in range(STEPS_A_TIME):
+                    now_ns = self._clock.wall_ns()
+                    gone = self._store.forget_old(now_ns, score_days=section.score_days, alert_days=section.alert_days)
+                    gone += self._store.make_room(section.max_bytes)
+                    if not gone or stop.wait(0.05):
+                        break
+                self._store.trim_audit()
+                self._store.trim_notifications(self._clock.wall_ns())
+            except StoreError as error:
+                _log.warning("keeping house waits: %s", error)
