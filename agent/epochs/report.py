@@ -18,6 +18,28 @@ from stillwatch.learn import MemoryBoundedMixture, StudentMixture
 
 
 @dataclass(frozen=True, slots=True)
+class HeldClumps:
+    """What a mixture keeps of its data, as its `clumps_` says it, and what of its memory (in points) that takes.
+
+    epoch : epochs learnt; one more than that of the models in use where another one waits to become active.
+    """
+
+    clumps: Mapping[str, np.ndarray]
+    epoch: int
+    memory: int
+    clump_points: float
+    epoch_size: int
+
+    @property
+    def n_clumps(self) -> int:
+        return len(self.clumps["variance" if "variance" in self.clumps else "covariance"])
+
+    @property
+    def n_singlets(self) -> int:
+        return len(self.clumps["count"]) - self.n_clumps
+
+
+@dataclass(frozen=True, slots=True)
 class EpochModel:
     """One mixture of the active models, and what its last epoch did. `seconds` (CPU) is of this machine alone."""
 
@@ -28,11 +50,10 @@ class EpochModel:
     free_energy: float  # nats a sample; NaN before the first
     splits: int
     merges: int
-    clumps: int
-    singlets: int
     born: list[int]
     died: list[int]
     seconds: float
+    held: HeldClumps
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +90,9 @@ class EpochReport:
 
 
 def model_report(
-    row: LearnerRow, shown: ShownModel, learner: MemoryBoundedMixture, models: Models, seconds: float
+    row: LearnerRow, shown: ShownModel, learner: MemoryBoundedMixture, models: Models, seconds: float, epoch: int
 ) -> EpochModel:
-    """Return what a mixture's last epoch did."""
+    """Return what a mixture's last epoch did, the one of this number."""
     done = learner.report_
     return EpochModel(
         name=row.name,
@@ -81,11 +102,10 @@ def model_report(
         free_energy=learner.free_energy_ / max(learner.n_seen_, 1),
         splits=done.get("splits_kept", 0),
         merges=done.get("merges_kept", 0),
-        clumps=done.get("clumps", 0),
-        singlets=done.get("singlets", 0),
         born=[who for who, _ in done.get("births", [])],
         died=[who for who, _ in done.get("deaths", [])],
         seconds=seconds,
+        held=HeldClumps(learner.clumps_, epoch, learner.memory, learner.clump_points_, learner.rows_per_epoch),
     )
 
 

@@ -299,20 +299,22 @@ class Learners(Restorable):
             n_patches=n_patches,
             n_frames=n_frames,
             learnt=[
-                model_report(row, row.shown, self._learners[row.name], models, self._seconds[row.name])
+                model_report(row, row.shown, self._learners[row.name], models, self._seconds[row.name], self.epoch)
                 for row in self._table
                 if isinstance(row.shown, ShownModel) and row.name in models
             ],
             exemplars=self._told.news(self._learners, self.epoch),
         )
 
-    def report_all(self) -> EpochReport | None:
-        """Return the last report again, every exemplar in it; None before the first model."""
+    def report(self) -> EpochReport | None:
+        """Return what is active, after a running epoch; None before the first model."""
         self.wait()
-        if self.models is None:
-            return None
+        return None if self.models is None else self._report()
+
+    def report_all(self) -> EpochReport | None:
+        """Return what is active, every exemplar in it; None before the first model."""
         self._told.forget()
-        return self._report()
+        return self.report()
 
     # -- worker thread ---------------------------------------------------------------------------------------
 

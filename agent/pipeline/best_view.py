@@ -4,12 +4,22 @@ Called by agent/pipeline/pipeline.py with every scored frame. It must not decide
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
 
-from stillwatch.base import Array, Commit, Frame, Restorable, SnapshotError, State, check_arrays
+from stillwatch.base import (
+    Array,
+    Commit,
+    Frame,
+    Restorable,
+    SnapshotError,
+    State,
+    check_arrays,
+    with_prefix,
+    without_prefix,
+)
 from stillwatch.events import EventRecord
 from stillwatch.novelty import Region, Score
 from stillwatch.pipeline.thumbnail import encode_within, scaled
@@ -18,6 +28,8 @@ from stillwatch.transport.wire import EventKind
 
 MAX_BOXES = 5  # things outlined: more are no places to look at
 LEAST_SHARE = 0.1  # of the main thing's weight: less is a blade of grass that moved along
+MOST_PICTURES = 3  # of one event; the last is kept for its end
+BETTER = 1.25  # times as heavy or as sharp as the picture told before: less is not worth another one
 AS_LARGE = 0.8  # of the heaviest so far: among frames that show the thing so large, the sharpest is kept
 
 Box = tuple[float, float, float, float]
@@ -90,7 +102,9 @@ class BestView(Restorable):
         self._heaviest = self._weight = self._sharpness = 0.0
         self._view: View | None = None
         self._picture = np.zeros((0, 0, 3), np.uint8)
-        self._is_told = False
+        self._told: View | None = None  # the view whose picture was told last, without it
+        self._told_weight = self._told_sharpness = 0.0
+        self._n_pictures = 0
 
     def tell(self, records: Sequence[EventRecord], frame: Frame, score: Score | None, since: int) -> list[View]:
         """Take one frame; return the view that goes with each record.
@@ -104,7 +118,7 @@ class BestView(Restorable):
         since : int
             First frame of the event that is open or about to be; -1 where there is none.
         """
-        ended = [self._told(self._view, record) if self._view and self._closes(record) else None for record in records]
+        ended = [self._best(self._view, record) if self._view and self._closes(record) else None for record in records]
         if since != self._start:
             self._begin(since)
         if since >= 0 and score is not None and score.regions:
@@ -119,22 +133,35 @@ class BestView(Restorable):
 
     def _view_for(self, record: EventRecord, frame: Frame, score: Score | None) -> View:
         if record.kind is EventKind.NOVEL and record.start_sequence == self._start and self._view is not None:
-            return self._told(self._view, record)
+            return self._best(self._view, record)
         things = things_of(score.regions if score is not None else [], self._reach(frame))
         is_new = record.phase == "new"  # later ones look alike: what changes is kept as the view
         jpeg = encode_within(scaled(frame.colour, self._width_px), self._max_bytes) if is_new else b""
         return _view(frame, things, jpeg)
 
-    def _told(self, view: View, record: EventRecord) -> View:
-        """Return the kept view with its picture, where it was not told before."""
-        if self._is_told and record.phase != "new":
-            return view
-        self._is_told = True
-        return View(view.sequence, view.t_ns, view.boxes, view.position, encode_within(self._picture, self._max_bytes))
+    def _best(self, view: View, record: EventRecord) -> View:
+        """Return the kept view with its picture where that is news, else the one told before: boxes are of pictures."""
+        if self._told is not None and not self._is_news(view, record):
+            return self._told
+        self._told, self._told_weight, self._told_sharpness = view, self._weight, self._sharpness
+        self._n_pictures += 1
+        return replace(view, jpeg=encode_within(self._picture, self._max_bytes))
+
+    def _is_news(self, view: View, record: EventRecord) -> bool:
+        """Return whether the kept view is worth another picture."""
+        assert self._told is not None
+        if record.phase == "new":
+            return True
+        room = MOST_PICTURES - (record.phase == "update")
+        is_better = self._weight >= BETTER * self._told_weight or self._sharpness >= BETTER * max(
+            self._told_sharpness, 1e-9
+        )
+        return view.sequence != self._told.sequence and self._n_pictures < room and is_better
 
     def _begin(self, since: int) -> None:
         self._start, self._heaviest, self._weight, self._sharpness = since, 0.0, 0.0, 0.0
-        self._view, self._picture, self._is_told = None, np.zeros((0, 0, 3), np.uint8), False
+        self._view, self._picture = None, np.zeros((0, 0, 3), np.uint8)
+        self._told, self._told_weight, self._told_sharpness, self._n_pictures = None, 0.0, 0.0, 0
 
     def _look(self, frame: Frame, score: Score) -> None:
         """Keep the frame where it shows the event better than the one kept."""
@@ -146,7 +173,7 @@ class BestView(Restorable):
         sharpness = sharpness_of(frame.grey, things[0].box)
         if self._weight >= AS_LARGE * self._heaviest and sharpness <= self._sharpness:
             return
-        self._weight, self._sharpness, self._is_told = weight, sharpness, False
+        self._weight, self._sharpness = weight, sharpness
         self._view, self._picture = _view(frame, things, b""), scaled(frame.colour, self._width_px).copy()
 
     def _reach(self, frame: Frame) -> tuple[float, float]:
@@ -156,58 +183,78 @@ class BestView(Restorable):
     # -- state -----------------------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """Return the frame that is kept, as arrays; no boxes, and a picture of no pixels, where there is none."""
-        view = self._view
-        position = (np.nan, np.nan) if view is None or view.position is None else view.position
+        """Return the frame that is kept and the one told, as arrays; no boxes and no pixels where there is none."""
+        weights = [self._heaviest, self._weight, self._sharpness, self._told_weight, self._told_sharpness]
         return {
-            "numbers": np.array([self._heaviest, self._weight, self._sharpness], np.float64),
+            "numbers": np.array(weights, np.float64),
             "start": np.array(self._start, np.int64),
-            "told": np.array(self._is_told, np.bool_),
-            "frame": np.array([-1, 0] if view is None else [view.sequence, view.t_ns], np.int64),
-            "boxes": np.array([] if view is None else view.boxes, np.float64).reshape(-1, 4),
-            "position": np.array(position, np.float64),
+            "pictures": np.array(self._n_pictures, np.int64),
             "picture": self._picture.copy(),
+            **with_prefix("kept", _arrays_of(self._view)),
+            **with_prefix("told", _arrays_of(self._told)),
         }
 
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
         wanted = {
-            "numbers": Array(np.float64, (3,), low=0.0),
+            "numbers": Array(np.float64, (5,), low=0.0),
             "start": Array(np.int64, (), low=-1),
-            "told": Array(np.bool_, ()),
-            "frame": Array(np.int64, (2,), low=-1),
-            "boxes": Array(np.float64, (None, 4), low=0.0, high=1.0),
-            "position": Array(np.float64, (2,), low=0.0, high=1.0, nan=True),
+            "pictures": Array(np.int64, (), low=0),
             "picture": Array(np.uint8, (None, None, 3)),
         }
+        wanted |= {f"{view}.{name}": array for view in ("kept", "told") for name, array in _VIEW.items()}
         check_arrays(state, wanted, "view of the event")
         picture = np.array(state["picture"])
-        if len(state["boxes"]) > MAX_BOXES:
-            raise SnapshotError(f"view of the event: {len(state['boxes'])} boxes, must be at most {MAX_BOXES}")
         if picture.shape[1] > self._width_px:
             raise SnapshotError(
                 f"view of the event: picture is {picture.shape[1]} pixels wide, must be at most {self._width_px}"
             )
-        sequence, t_ns = (int(value) for value in state["frame"])
-        if sequence >= 0 and not picture.size:
-            raise SnapshotError(f"view of the event: no picture of frame {sequence}")
-        x, y = (float(value) for value in state["position"])
-        if np.isnan(x) != np.isnan(y):
-            raise SnapshotError(f"view of the event: position ({x}, {y}) is half known")
-        boxes = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in state["boxes"])
-        view = View(sequence, t_ns, boxes, None if np.isnan(x) else (x, y), b"") if sequence >= 0 else None
-        heaviest, weight, sharpness = (float(value) for value in state["numbers"])
-        start, is_told = int(state["start"]), bool(state["told"])
+        kept, told = (_view_of(without_prefix(name, state)) for name in ("kept", "told"))
+        if kept is not None and not picture.size:
+            raise SnapshotError(f"view of the event: no picture of frame {kept.sequence}")
+        heaviest, weight, sharpness, told_weight, told_sharpness = (float(value) for value in state["numbers"])
+        start, n_pictures = int(state["start"]), int(state["pictures"])
 
         def commit() -> None:
             self._heaviest, self._weight, self._sharpness = heaviest, weight, sharpness
-            self._start, self._is_told, self._view, self._picture = start, is_told, view, picture
+            self._start, self._view, self._picture = start, kept, picture
+            self._told, self._told_weight, self._told_sharpness = told, told_weight, told_sharpness
+            self._n_pictures = n_pictures
 
         return commit
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the most that the picture takes: square at worst, as cameras go."""
         return {"view of the event": 3 * self._width_px**2}
+
+
+# A saved view: a sequence of -1 where there is none, a position that is not a number where it is not known.
+_VIEW = {
+    "frame": Array(np.int64, (2,), low=-1),
+    "boxes": Array(np.float64, (None, 4), low=0.0, high=1.0),
+    "position": Array(np.float64, (2,), low=0.0, high=1.0, nan=True),
+}
+
+
+def _arrays_of(view: View | None) -> State:
+    position = (np.nan, np.nan) if view is None or view.position is None else view.position
+    return {
+        "frame": np.array([-1, 0] if view is None else [view.sequence, view.t_ns], np.int64),
+        "boxes": np.array([] if view is None else view.boxes, np.float64).reshape(-1, 4),
+        "position": np.array(position, np.float64),
+    }
+
+
+def _view_of(state: State) -> View | None:
+    """Return a saved view, None where there is none; SnapshotError where it cannot be."""
+    if len(state["boxes"]) > MAX_BOXES:
+        raise SnapshotError(f"view of the event: {len(state['boxes'])} boxes, must be at most {MAX_BOXES}")
+    sequence, t_ns = (int(value) for value in state["frame"])
+    x, y = (float(value) for value in state["position"])
+    if np.isnan(x) != np.isnan(y):
+        raise SnapshotError(f"view of the event: position ({x}, {y}) is half known")
+    boxes = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in state["boxes"])
+    return View(sequence, t_ns, boxes, None if np.isnan(x) else (x, y), b"") if sequence >= 0 else None
 
 
 def _view(frame: Frame, things: list[Thing], jpeg: bytes) -> View:

@@ -15,14 +15,12 @@ from stillwatch.transport.wire import messages as m
 LEAST_NEWS = 0.05  # nats a sample that believing the model told before costs: less is not told
 PATIENCE = 15.0  # nats a sample times seconds: how long small news waits for more
 SHARE_LEFT = 0.2  # of the news may stay untold in components that hardly moved
-WHOLE_EVERY_NS = 3_600_000_000_000  # a log whose beginning has gone has whole models all the same
 
 
 @dataclass(slots=True)
 class _Told:
     model: m.Model  # whole, as stations have it
     t_ns: int
-    whole_t_ns: int
 
 
 class ModelNews:
@@ -35,11 +33,13 @@ class ModelNews:
         """Tell every model whole again."""
         self._told = {}
 
-    def is_due(self, model: m.Model) -> bool:
-        """Return whether the model says enough that was not told, for the time since it was."""
+    def is_due(self, model: m.Model, *, at_once: bool = False) -> bool:
+        """Return whether the model says enough that was not told, for the time since it was; `at_once`: anything."""
         told = self._told.get(model.which)
         if told is None or model.t_ns < told.t_ns or model.labels != told.model.labels:
             return True
+        if at_once:
+            return model.model_epoch != told.model.model_epoch
         news = float(_costs(told.model, model).sum())
         return news >= LEAST_NEWS and news * (model.t_ns - told.t_ns) / 1e9 >= PATIENCE
 
@@ -48,14 +48,14 @@ class ModelNews:
         told = self._told.get(model.which)
         is_whole = (
             told is None
-            or not 0 <= model.t_ns - told.whole_t_ns < WHOLE_EVERY_NS
+            or model.t_ns < told.t_ns
             or (told.model.covariance, told.model.n_dims) != (model.covariance, model.n_dims)
         )
         if told is None or is_whole:
-            self._told[model.which] = _Told(model, model.t_ns, model.t_ns)
+            self._told[model.which] = _Told(model, model.t_ns)
             return model
         change = model_change(told.model, model, _moved(told.model, model))
-        self._told[model.which] = _Told(changed_model(told.model, change), model.t_ns, told.whole_t_ns)
+        self._told[model.which] = _Told(changed_model(told.model, change), model.t_ns)
         return change
 
 

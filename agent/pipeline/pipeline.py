@@ -171,10 +171,14 @@ class Pipeline(Restorable):
         return step
 
     def finish(self) -> EpochReport | None:
-        """End of the stream: close open events, make the epoch being learnt active, publish both."""
+        """End of the stream: close open events, make the epoch being learnt active, publish both.
+
+        What was learnt last is told whether or not an epoch was under way.
+        """
         report = self.learners.finish()
-        if report is not None:
-            self._publish_epoch(report, is_last=True)
+        last = report or self.learners.report()
+        if last is not None:
+            self._publish_epoch(last, is_last=True)
         if self.last_frame is not None:
             records = self.events.finish(self.last_frame)
             views = self.view.tell(records, self.last_frame, None, self.events.since)

@@ -16,11 +16,13 @@ from stillwatch.epochs import EpochExemplar, EpochModel, EpochReport
 from stillwatch.events import EventRecord
 from stillwatch.gate import Verdict
 from stillwatch.pipeline.best_view import View
+from stillwatch.pipeline.clump_news import ClumpNews
 from stillwatch.pipeline.exemplar_news import ExemplarNews
 from stillwatch.pipeline.model_message import model_fields
 from stillwatch.pipeline.model_news import ModelNews
 from stillwatch.pipeline.score_batch import ScoreBatch
 from stillwatch.pipeline.step import Step
+from stillwatch.transport.wire import clump_fields
 from stillwatch.transport.wire import messages as m
 
 
@@ -40,6 +42,7 @@ class Summaries:
         self._clock = clock
         self._scores = ScoreBatch(lambda **times: headers.next(m.Scores, **times))
         self._models = ModelNews()
+        self._clumps = ClumpNews()
         self._exemplars = ExemplarNews()
         self._t_ns = 0  # stream time of the newest frame told of: that of messages that come between two frames
 
@@ -135,19 +138,35 @@ class Summaries:
     def epoch(
         self, report: EpochReport, labels: Mapping[str, str], *, is_last: bool = False, is_whole: bool = False
     ) -> Iterator[m.Message]:
-        """What an epoch did: its models, then the exemplars that are new; `labels` are by "which/component".
+        """What an epoch did: its models, the exemplars that are new, then clumps; `labels` are by "which/component".
 
-        A model goes out when it says something new, and the last of a run in any case; `is_whole`: all of each.
+        A model goes out when it says something new, its clumps when they do; `is_last`: also where they say any less
+        than the last of a run; `is_whole`: all of each.
         """
         if is_whole:
             self._models.forget()
+            self._clumps.forget()
             self._exemplars.forget()
         for learnt in report.learnt:
             model = self._model(learnt, report, labels)
-            if is_last or self._models.is_due(model):
+            if self._models.is_due(model, at_once=is_last):
                 yield self._models.tell(msgspec.structs.replace(model, **self._head(m.Model, None, report.t_ns)))
         for exemplar in self._exemplars.tell(report.exemplars):
             yield self._exemplar(exemplar, labels)
+        for learnt in report.learnt:
+            if self._clumps.tell(learnt, t_ns=report.t_ns, at_once=is_last):
+                yield self._of_clumps(learnt, report)
+
+    def _of_clumps(self, learnt: EpochModel, report: EpochReport) -> m.Clumps:
+        return m.Clumps(
+            **self._head(m.Clumps, None, report.t_ns),
+            which=learnt.name,
+            model_epoch=learnt.held.epoch,
+            memory=learnt.held.memory,
+            clump_points=learnt.held.clump_points,
+            epoch_size=learnt.held.epoch_size,
+            **clump_fields(learnt.held.clumps),
+        )
 
     def _model(self, learnt: EpochModel, report: EpochReport, labels: Mapping[str, str]) -> m.Model:
         """The mixture of a finished epoch, its largest components first."""
@@ -163,8 +182,8 @@ class Summaries:
             labels={key.split("/")[1]: name for key, name in labels.items() if key.startswith(f"{learnt.name}/")},
             splits=learnt.splits,
             merges=learnt.merges,
-            clumps=learnt.clumps,
-            singlets=learnt.singlets,
+            clumps=learnt.held.n_clumps,
+            singlets=learnt.held.n_singlets,
             seconds=learnt.seconds,
             born=np.array(learnt.born, np.int64),
             died=np.array(learnt.died, np.int64),

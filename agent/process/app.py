@@ -197,6 +197,8 @@ class Agent:
         )
         logger.info("config %s of agent %s, run %s", config_hash(config), agent, run)
         self._outlet.start()
+        if self._resumed is not None:
+            self.pipeline.publish_all()  # to stations this is another publisher, of whom they know nothing
         self._capture.start()
         health.notify_service_manager("READY=1")
 

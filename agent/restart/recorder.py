@@ -28,6 +28,7 @@ from stillwatch.transport.disk import (
     KIND_CONFIG,
     KIND_MESSAGE,
     RECORDING_NAME,
+    LastModels,
     RecordWriter,
     Retention,
     pack_message,
@@ -85,6 +86,7 @@ class Recorder:
             mono_ns=clock.monotonic_ns(),
             resumed_from=self._keep(resumed, session.run) if resumed else "",
         )
+        self._models = LastModels()
         self._streams = 0
         self._stream: r.Stream | None = None
         self._decoded = 0
@@ -159,7 +161,7 @@ class Recorder:
         if self._stream is not None:
             stream = msgspec.structs.replace(self._stream, decoded=self._decoded, continues=True)
             head.append((r.KIND_OF[r.Stream], r.encode_body(stream)))
-        return head
+        return head + [(KIND_MESSAGE, pack_message(*known)) for known in self._models.payloads()]
 
     def _append(self, body: Any, t_ns: int | None = None) -> bool:
         with self._lock:
@@ -334,7 +336,8 @@ class Recorder:
     def carry(self, kind: str, payload: bytes, message: Message) -> None:
         """Carrier: record one published message."""
         with self._lock:
-            self._writer.append(KIND_MESSAGE, pack_message(kind, payload), message.t_ns)
+            if self._writer.append(KIND_MESSAGE, pack_message(kind, payload), message.t_ns) >= 0:
+                self._models.take(kind, payload)
 
     def poll(self) -> None:
         """Carrier: nobody asks a recording for anything."""

@@ -365,7 +365,7 @@ OUTSIDE = [
     ("events", "open.last_box", 1.5),
     ("events", "peak.rarity", 0.5),
     ("view of the event", "numbers", -1.0),
-    ("view of the event", "boxes", 1.5),
+    ("view of the event", "kept.boxes", 1.5),
     ("view of the event", "start", -2),
     ("events", "news.left", -1.0),
     ("pipeline", "pipeline.height", 121),

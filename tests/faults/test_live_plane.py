@@ -102,6 +102,7 @@ def test_late_joiner_is_complete_within_a_second(agent, join):
     agent.ask(do="send", kind="model", size=100_000)
     agent.ask(do="send", kind="exemplar", count=40, size=8000)
     agent.ask(do="send", kind="alert", count=20, size=8000)
+    agent.ask(do="send", kind="clumps", size=60_000)
     start = time.perf_counter()
     subscriber = join(agent.endpoints["data"])
     items = drain(subscriber, until=lambda _: subscriber.is_complete)
@@ -110,7 +111,7 @@ def test_late_joiner_is_complete_within_a_second(agent, join):
     items += drain(subscriber, seconds=0.3)
     assert sorted(item.message.id for item in items if item.kind == "exemplar") == list(range(40))
     assert sorted(item.message.id for item in items if item.kind == "alert") == list(range(4, 20))  # Topic.keep
-    assert len(sequences(items, "status")) == len(sequences(items, "model")) == 1
+    assert len(sequences(items, "status")) == len(sequences(items, "model")) == len(sequences(items, "clumps")) == 1
 
 
 def test_messages_arrive_once_and_in_order_after_joining(agent, join):

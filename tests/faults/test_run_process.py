@@ -207,6 +207,23 @@ def test_a_run_that_goes_on_says_so_first_and_a_second_agent_is_refused(tmp_path
     assert "cam9" in other.stderr
 
 
+def test_a_run_that_goes_on_tells_what_it_knows_before_its_first_frame(tmp_path):
+    call = ["run", "--source", SMALL.format(n=200), *FAST, "--out", tmp_path, "--set", "publish.endpoint="]
+    for _ in range(2):
+        assert finished(*call).returncode == 0
+    messages = list(open_run(tmp_path).messages())
+    (first, second) = sorted({message.epoch for _, message in messages})
+    told = [(kind, message) for kind, message in messages if message.epoch == second]
+    early = [told[i] for i in range([kind for kind, _ in told].index("score"))]
+    before = [(kind, message) for kind, message in messages if message.epoch == first]
+    for kind in ("model", "clumps"):
+        assert sorted(m.which for k, m in early if k == kind) == ["patches", "scenes"]
+    # The checkpoint is of before the end, where the last epoch learnt becomes active: clumps are of that one already.
+    newest = {m.which: m.model_epoch for k, m in before if k == "clumps"}
+    assert {m.which: m.model_epoch for k, m in early if k == "clumps"} == newest
+    assert {message.id for kind, message in early if kind == "exemplar"}
+
+
 @pytest.mark.parametrize(
     ("endpoint", "words"),
     [("tcp://no-such-host.invalid:5570", "no-such-host.invalid is not known"), ("tcp://127.0.0.1:9", "refused")],

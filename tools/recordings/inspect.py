@@ -17,11 +17,11 @@ import numpy as np
 from stillwatch.base import SnapshotError, UsageError
 from stillwatch.novelty import saved_kinds
 from stillwatch.restart import checkpoint
-from stillwatch.tools.shared import existing, print_json
+from stillwatch.tools.shared import existing, print_json, words
 from stillwatch.transport.disk import KIND_MESSAGE, SUFFIX, Damage, Record, log_files, read_file, unpack_message
 from stillwatch.transport.disk import recording as r
 from stillwatch.transport.thin import count_outbox
-from stillwatch.transport.wire import DecodeError
+from stillwatch.transport.wire import Clumps, DecodeError, decode
 
 SHOWN = 20
 
@@ -134,6 +134,7 @@ class _LogReader:
         self._counts: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
         self._messages: Counter[str] = Counter()
+        self._clumps: dict[str, tuple[Clumps, int]] = {}  # the newest of each mixture, and their bytes
         self._sessions: list[dict[str, Any]] = []
         self._streams: dict[tuple[int, int], dict[str, Any]] = {}
         self._frames: dict[str, Any] = {
@@ -156,7 +157,7 @@ class _LogReader:
         try:
             body = r.decode_body(record)
             if record.kind == KIND_MESSAGE:
-                self._messages[unpack_message(record.body)[0]] += 1
+                self._note_message(*unpack_message(record.body))
         except DecodeError as error:
             self.damage.append(Damage(record.file, record.offset, record.offset, str(error), record.sequence))
             return
@@ -165,6 +166,13 @@ class _LogReader:
             place = f"{record.file.name}:{record.offset:<10} {record.sequence:>8}"
             print(f"{place} {name:<10} {len(record.body):>8} B {detail}")
         self._note(body)
+
+    def _note_message(self, kind: str, payload: bytes) -> None:
+        self._messages[kind] += 1
+        if kind == "clumps":
+            message = decode(payload)
+            assert isinstance(message, Clumps)
+            self._clumps[message.which] = message, len(payload)
 
     def _note(self, body: Any) -> None:
         match body:
@@ -207,6 +215,7 @@ class _LogReader:
             "records": dict(self._counts),
             "record_bytes": dict(self._bytes),
             "messages": dict(self._messages),
+            "clumps": {which: _of_clumps(*found) for which, found in sorted(self._clumps.items())},
             "sessions": self._sessions,
             "streams": list(self._streams.values()),
             "frames": self._frames,
@@ -220,6 +229,14 @@ class _LogReader:
                 for d in self.damage
             ],
         }
+
+
+def _of_clumps(message: Clumps, n_bytes: int) -> dict[str, Any]:
+    """Return what a mixture keeps of its data, and what of it was sent."""
+    names = ("covariance", "model_epoch", "n_clumps", "n_singlets", "total", "memory", "clump_points", "epoch_size")
+    told = {name: getattr(message, name) for name in names}
+    sent = {"sent": len(message.counts), "sent_total": float(message.counts.sum()), "bytes": n_bytes}
+    return {**told, **sent, "in_words": words.held(message)}
 
 
 def _short(body: Any) -> str:
@@ -256,6 +273,8 @@ def _tell_log(report: dict[str, Any]) -> None:
         print(f"  {name:<12} {count:>9} records {report['record_bytes'][name]:>13} bytes")
     if report["messages"]:
         print("messages: " + ", ".join(f"{n} {kind}" for kind, n in sorted(report["messages"].items())))
+    for which, clumps in report["clumps"].items():
+        print(f"{which}, epoch {clumps['model_epoch']}: {clumps['in_words']}, in {clumps['bytes']} bytes")
     for session in report["sessions"]:
         when = datetime.datetime.fromtimestamp(session.get("wall_ns", 0) / 1e9, datetime.UTC)
         versions = ", ".join(f"{k} {v}" for k, v in session.get("versions", {}).items())

@@ -169,6 +169,7 @@ class ReportData:
     events_left_out: int = 0
     models: dict[str, Thinned] = field(default_factory=dict)  # (x, ids, counts, frame, free energy, clumps, seconds)
     last_model: dict[str, m.Model] = field(default_factory=dict)
+    last_clumps: dict[str, m.Clumps] = field(default_factory=dict)
     galleries: dict[str, dict[int, m.Exemplar]] = field(default_factory=dict)  # exemplars by role and id
     exemplar_x: dict[int, int] = field(default_factory=dict)
     scene_pictures: dict[tuple[int, str], m.Exemplar] = field(default_factory=dict)  # examples, by component and role
@@ -301,6 +302,9 @@ class _Reader:
         thin = self.data.models.setdefault(message.which, Thinned())
         thin.add((*point[:3], message.activated_frame, message.free_energy, message.clumps, message.seconds))
         self.data.last_model[message.which] = message
+
+    def _on_clumps(self, x: int, message: m.Clumps) -> None:
+        self.data.last_clumps[message.which] = message
 
     def _on_exemplar(self, x: int, message: m.Exemplar) -> None:
         data = self.data

@@ -21,9 +21,7 @@ class MessageView:
     note: str = ""
 
 
-VIEWS: dict[str, MessageView | None] = {
-    "clumps": None  # what the mixtures are made of: for other programs
-}
+VIEWS: dict[str, MessageView] = {}
 
 
 def message_sections(data: ReportData, label: c.Label) -> str:
@@ -31,7 +29,6 @@ def message_sections(data: ReportData, label: c.Label) -> str:
     return "".join(
         _section(VIEWS.get(kind) or MessageView(kind.replace("_", " ").capitalize()), label(x), message)
         for kind, (x, message) in sorted(data.others.items())
-        if VIEWS.get(kind, True) is not None
     )
 
 

@@ -66,6 +66,8 @@ def _mixture(data: ReportData, which: str, label: c.Label) -> str:
         share = f"<td class='n'>{count / total:.1%}</td><td class='n'>{words.number(count)}</td>"
         rows += f"<tr><td>{swatch}{identity}</td>{share}<td>{name}</td></tr>"
     facts = [f"{model.n_components} components", f"{model.clumps} clumps", f"{model.model_epoch} epochs"]
+    clumps = data.last_clumps.get(which)
+    held = f" Of epoch {clumps.model_epoch}: {words.held(clumps)}." if clumps is not None else ""
     if model.free_energy is not None:
         facts.append(f"free energy {model.free_energy:.2f} nats a sample")
     energy = [(x, e) for x, _, _, _, e, _, _ in points if e is not None]
@@ -75,7 +77,7 @@ def _mixture(data: ReportData, which: str, label: c.Label) -> str:
     inner = f"<h3>Free energy, nats a sample</h3>{curve}" if len(energy) > 1 else ""
     return (
         f"<h3>{c.esc(model_view(which).title)}</h3>{stacked}<details><summary>For makers of models</summary>"
-        f"<p class='note'>{c.esc(', '.join(facts))}</p><div class='two'><div class='scroll'>"
+        f"<p class='note'>{c.esc(', '.join(facts))}.{c.esc(held)}</p><div class='two'><div class='scroll'>"
         f"<table>{head}{rows}</table></div><div>{inner}</div></div></details>"
     )
 

@@ -7,7 +7,7 @@ import datetime
 import math
 
 from stillwatch.settings import EventsConfig
-from stillwatch.transport.wire import Alert, EventKind, Position
+from stillwatch.transport.wire import Alert, Clumps, EventKind, Position
 
 MOST_RARE = 1e6  # one frame in so many: beyond it, it is no longer a measurement
 _THIN_SPACE = "\u202f"
@@ -140,6 +140,20 @@ def alert_line(alert: Alert, stream_s: float | None = None) -> str:
     if nav is not None and nav.depth_m is not None:
         parts.append(f"{nav.depth_m:.1f} m deep")
     return "  ".join(parts)
+
+
+def held(clumps: Clumps) -> str:
+    """Return what a mixture keeps of its data, what of its memory that takes, and how much of it was sent."""
+    parts = [f"{number(clumps.n_clumps)} clumps", f"{number(clumps.n_singlets)} singlets"]
+    if clumps.memory:
+        shares = [clumps.clump_points / clumps.memory, clumps.n_singlets / clumps.memory]
+        parts = [f"{part} ({share:.0%} of memory)" for part, share in zip(parts, shares, strict=True)]
+        parts.append(f"the epoch {number(clumps.epoch_size)} samples ({clumps.epoch_size / clumps.memory:.0%})")
+    counts = f"{number(float(clumps.counts.sum()))} samples"
+    if clumps.total:
+        counts += f" of {number(clumps.total)}"
+    n = clumps.n_clumps + clumps.n_singlets
+    return f"{', '.join(parts)}; sent: {number(len(clumps.counts))} of {number(n)}, which stand for {counts}"
 
 
 def _verb(alert: Alert) -> str:

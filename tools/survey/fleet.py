@@ -14,6 +14,7 @@ from stillwatch.base import UsageError
 from stillwatch.learn import GroupedMixture
 from stillwatch.tools.survey.analysis import Found
 from stillwatch.transport.disk import RECORDING_NAME, log_files, open_run
+from stillwatch.transport.wire import clump_arrays
 from stillwatch.transport.wire import messages as m
 
 LOGS = ("messages", RECORDING_NAME)
@@ -76,14 +77,9 @@ def read_run(folder: str) -> Sent:
         sent.spreads = np.maximum(np.asarray(spreads, np.float64), _least(spreads, means.shape[1]))
     if clumps is not None:
         sent.is_clumps = True
-        sent.counts = np.asarray(clumps.counts, np.float64)
-        sent.means = _rows(clumps.means, clumps.mean_scale, clumps.mean_offset)
-        variances = clumps.variances
-        sent.spreads = (
-            np.zeros((0, sent.means.shape[1]))
-            if variances is None
-            else np.maximum(_rows(variances, clumps.variance_scale, None), 0.0)
-        )
+        held = clump_arrays(clumps)
+        sent.counts, sent.means = held["count"], held["mean"]
+        sent.spreads = held["variance" if "variance" in held else "covariance"]
     kept = sent.counts > 0.0
     if not kept.any():
         raise UsageError(f"{folder}: it holds neither scene clumps nor a scene model: nothing was learnt, or sent")
@@ -99,13 +95,6 @@ def _least(spreads: np.ndarray | None, n_dims: int) -> np.ndarray:
         return np.zeros(n)
     low = np.tril_indices(n_dims)
     return np.where(low[0] == low[1], 0.0, -np.inf)
-
-
-def _rows(sent: np.ndarray, scale: np.ndarray | None, offset: np.ndarray | None) -> np.ndarray:
-    """Return rows as numbers: int8 ones are multiplied by their columns' scale."""
-    rows = np.asarray(sent, np.float64)
-    rows = rows if scale is None else rows * np.asarray(scale, np.float64)
-    return rows if offset is None else rows + np.asarray(offset, np.float64)
 
 
 @dataclass

@@ -6,6 +6,7 @@ Imports: transport.base, transport.wire.
 """
 
 from stillwatch.transport.disk.durable import write_durably
+from stillwatch.transport.disk.last_models import LastModels
 from stillwatch.transport.disk.ownership import FolderInUse, FolderLock
 from stillwatch.transport.disk.record_format import KIND_GAP, SUFFIX, Damage, Record, log_files, read_file
 from stillwatch.transport.disk.record_log import RecordWriter, read_records
@@ -31,6 +32,7 @@ __all__ = [
     "KIND_GAP",
     "KIND_MESSAGE",
     "KIND_NAMES",
+    "LastModels",
     "RECORDING_NAME",
     "Record",
     "RecordWriter",

@@ -16,10 +16,11 @@ import msgpack
 
 from stillwatch.transport.base import Clock
 from stillwatch.transport.disk.durable import write_durably
+from stillwatch.transport.disk.last_models import LastModels
 from stillwatch.transport.disk.record_format import KIND_GAP, Damage, Record, log_files
 from stillwatch.transport.disk.record_log import RecordWriter, read_records
 from stillwatch.transport.disk.retention import Retention
-from stillwatch.transport.wire import DecodeError, LogError, Message, Unfolder, decode, kind_of
+from stillwatch.transport.wire import Clumps, DecodeError, LogError, Message, Model, Unfolder, decode, kind_of
 
 LOG_NAME = "messages"
 RECORDING_NAME = "recording"
@@ -67,6 +68,7 @@ class RunFolder:
         self.path = pathlib.Path(path)
         self._config: dict[str, Any] = {}
         self._unwritten: dict[str, bytes] = {}
+        self._models = LastModels()
         self._on_state = on_state
         self._retention = Retention(
             self.path,
@@ -104,13 +106,15 @@ class RunFolder:
     def write_config(self, text: str, config_hash: str, **info: Any) -> None:
         """Keep the config and what else identifies the run (agent, run, versions): JSON values only."""
         self._config = {"config_text": text, "config_hash": config_hash, **info}
-        self._writer.append(KIND_CONFIG, self._preamble()[0][1])
+        self._writer.append(KIND_CONFIG, msgpack.packb(self._config))
         self._replace("config.toml", text.encode())
         self._replace("run.json", _json({"config_hash": config_hash, **info}))
 
     def write(self, kind: str, payload: bytes) -> bool:
         """Append one encoded message; return False if the disk refuses it (counted in `lost_records`)."""
         written = self._writer.append(KIND_MESSAGE, pack_message(kind, payload)) >= 0
+        if written:
+            self._models.take(kind, payload)
         if written and self._unwritten:
             for name, data in list(self._unwritten.items()):
                 self._replace(name, data)
@@ -127,7 +131,9 @@ class RunFolder:
         self._writer.close()
 
     def _preamble(self) -> list[tuple[int, bytes]]:
-        return [(KIND_CONFIG, msgpack.packb(self._config))] if self._config else []
+        """Return what a file needs to be read without those before it."""
+        head = [(KIND_CONFIG, msgpack.packb(self._config))] if self._config else []
+        return [*head, *((KIND_MESSAGE, pack_message(*known)) for known in self._models.payloads())]
 
     def _replace(self, name: str, data: bytes) -> bool:
         """Replace a small file, or keep it for when the disk works again."""
@@ -185,9 +191,11 @@ class Run:
         """Yield (kind, message) in the order written; each call starts at the beginning.
 
         Batches come as their scores, changes of a model as the whole: all that was written as the reader knows it.
+        What a file repeats of the one before it, so as to be readable alone, comes once.
         """
         self.damage, self.unreadable, self.gaps = [], 0, []
         unfolder = Unfolder()
+        newest: dict[tuple[str, int, str, str], int] = {}
         for record in self._records():
             if record.kind == KIND_GAP:
                 self.gaps.append(msgpack.unpackb(record.body))
@@ -197,14 +205,17 @@ class Run:
                 kind, payload = unpack_message(record.body)
                 if kinds is not None and kind.replace("scores", "score") not in kinds:
                     continue
-                found = unfolder.unfold(decode(payload))
+                message = decode(payload)
+                if _is_repeated(message, newest):
+                    continue
+                found = unfolder.unfold(message)
             except DecodeError:
                 self.unreadable += 1
                 continue
             self.unreadable += not found
             self.payload_bytes = len(payload)
-            for message in found:
-                yield kind_of(message), message
+            for said in found:
+                yield kind_of(said), said
                 self.payload_bytes = 0
 
     def _records(self) -> Iterator[Record]:
@@ -221,6 +232,16 @@ class Run:
                 return
             if record.kind == KIND_MESSAGE:
                 return  # it comes before any message, or not at all
+
+
+def _is_repeated(message: Message, newest: dict[tuple[str, int, str, str], int]) -> bool:
+    """Return whether a model or clumps were read before; `newest` holds their sequences and takes this one's."""
+    if not isinstance(message, Model | Clumps):
+        return False
+    key = (message.run, message.epoch, kind_of(message), message.which)
+    is_repeated = message.sequence <= newest.get(key, -1)
+    newest[key] = max(message.sequence, newest.get(key, -1))
+    return is_repeated
 
 
 def open_run(path: pathlib.Path | str) -> Run:

@@ -7,6 +7,7 @@ Imports: nothing of ours.
 
 from stillwatch.transport.wire.arrays import ARRAY_EXT, DTYPES, MAX_NDIM
 from stillwatch.transport.wire.bitpack import BitReader, BitWriter, Linear, Logarithmic
+from stillwatch.transport.wire.clumps import clump_arrays, clump_fields
 from stillwatch.transport.wire.codec import (
     MAX_ITEMS,
     MAX_TEXT_BYTES,
@@ -31,6 +32,7 @@ from stillwatch.transport.wire.messages import (
     MESSAGES,
     SCHEMA,
     Alert,
+    Clumps,
     Count,
     Exemplar,
     Headers,
@@ -57,6 +59,7 @@ __all__ = [
     "Alert",
     "BitReader",
     "BitWriter",
+    "Clumps",
     "Count",
     "DICTIONARY",
     "DTYPES",
@@ -98,6 +101,8 @@ __all__ = [
     "Unfolder",
     "array_fields",
     "changed_model",
+    "clump_arrays",
+    "clump_fields",
     "decode",
     "decode_struct",
     "encode",

@@ -53,6 +53,10 @@ Reasons = Annotated[list[Name], Meta(max_length=256)]
 ClumpCounts = Annotated[np.ndarray, array_of("float32 float16 uint32", "m")]
 ClumpRows = Annotated[np.ndarray, array_of("float32 float16 int8", "m", "d")]
 ColumnScale = Annotated[np.ndarray, array_of("float32", "d")]
+ClumpIds = Annotated[np.ndarray, array_of("int64 int32", "m")]
+ClumpLogs = Annotated[np.ndarray, array_of("int8", "v", "d")]
+ClumpCodes = Annotated[np.ndarray, array_of("int8", "v", "e")]
+ClumpSteps = Annotated[np.ndarray, array_of("float32", "v")]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, eq=False, tag_field="kind", tag="message"):
@@ -225,7 +229,13 @@ class Model(Message, tag="model", kw_only=True, frozen=True):
 
 
 class Clumps(Message, tag="clumps", kw_only=True, frozen=True):
-    """The learner's clumps: count, mean, variance each. int8 rows are multiplied by their column scale."""
+    """What a learner keeps of its data: clumps, then singlets, which have a mean alone; the largest where not all fit.
+
+    A mean is its row times `mean_scale` plus `mean_offset`, where these are given. The first v rows are clumps, with
+    variances exp(variance_logs * log_scale + log_offset). Of a full mixture `correlations` hold, row by row, what is
+    below the diagonal of the Cholesky factor of a clump's correlations, e = d (d - 1) / 2, times the clump's
+    `correlation_steps`; the diagonal makes each row of unit length. `variances` is an older form of the logs.
+    """
 
     which: Annotated[str, Meta(pattern=MODEL_PATTERN)]
     model_epoch: Count
@@ -233,9 +243,23 @@ class Clumps(Message, tag="clumps", kw_only=True, frozen=True):
     counts: ClumpCounts
     means: ClumpRows
     variances: ClumpRows | None = None
-    mean_scale: Annotated[ColumnScale | None, Meta(description="for int8 means: mean = int8 * scale + offset")] = None
+    mean_scale: ColumnScale | None = None
     mean_offset: ColumnScale | None = None
     variance_scale: Annotated[ColumnScale | None, Meta(description="for int8 variances, which are >= 0")] = None
+    covariance: Annotated[str, Meta(pattern="^(diagonal|full)$", description="of the mixture")] = "diagonal"
+    n_singlets: Annotated[Count, Meta(description="in the learner")] = 0
+    total: Annotated[NonNegative, Meta(description="samples that all of them stand for, sent or not")] = 0.0
+    memory: Annotated[Count, Meta(description="points that clumps, singlets and the epoch share; 0: not told")] = 0
+    clump_points: Annotated[NonNegative, Meta(description="of these, what the clumps take; a singlet takes one")] = 0.0
+    epoch_size: Annotated[Count, Meta(description="of these, what the epoch takes")] = 0
+    components: Annotated[ClumpIds | None, Meta(description="id of the likeliest component of each")] = None
+    variance_logs: ClumpLogs | None = None
+    log_scale: ColumnScale | None = None
+    log_offset: ColumnScale | None = None
+    correlations: ClumpCodes | None = None
+    correlation_steps: ClumpSteps | None = None
+    shift: Annotated[ColumnScale | None, Meta(description="of the units that the learner measures its prior in")] = None
+    scale: Annotated[ColumnScale | None, Meta(description="of these units, above 0")] = None
 
 
 class Exemplar(Message, tag="exemplar", kw_only=True, frozen=True):

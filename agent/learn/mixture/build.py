@@ -326,6 +326,18 @@ class ModelBuilder(Posterior):
                 continue
             if not trials or not self.try_optimistic_splits(items, merges=merges):
                 break
+        return self._end(items)
+
+    def keep(self, items: Items) -> BuildReport:
+        """Let the components that are there settle on all items, without moves; return what was done."""
+        self._fresh = items.n_items
+        self.report = BuildReport()
+        self.identities.begin_epoch()
+        self.loss[:] = np.inf
+        self.expect_dense(items)
+        return self._end(items)
+
+    def _end(self, items: Items) -> BuildReport:
         self.settle(items, self.max_iterations)
         self.maximise(items)
         if self.drop_empty():

@@ -73,6 +73,8 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         The components, largest first, in the units of the data.
     clumps_ : dict of ndarray
         What is kept of the data.
+    clump_points_ : float
+        Points of the memory that the clumps take.
     free_energy_ : float
         The bound on log p(data) after the last epoch, in nats and in the units of the data (2.11).
     epoch_, n_seen_, n_components_, refused_, widened_ : int
@@ -195,14 +197,14 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
             views.fade(items, 0.5 ** (len(rows) / self.halflife))
         items.append(normaliser.apply(rows))
         self.n_seen_ += len(rows)
-        self._build(items.n_items - len(rows))
+        fresh = items.n_items - len(rows)
+        self._finish_epoch(self._builder.build(items, warm=self.warm_start, merges=self.warm_start, fresh=fresh))
 
-    def _build(self, fresh: int) -> None:
-        """Model building, then compression; items from `fresh` on are new."""
+    def _finish_epoch(self, built: BuildReport) -> None:
+        """Compress what the model was built from, and answer by it from now on."""
         items, builder, old, normaliser = self._items, self._builder, self._predictive, self._normaliser
         assert normaliser is not None, "items have units"
         self.epoch_ += 1
-        built = builder.build(items, warm=self.warm_start, merges=self.warm_start, fresh=fresh)
         if not self.warm_start and old is not None:
             shared = views.shared_mass(old, items, builder, normaliser)
             builder.identities.adopt(old.ids, self._old_born, shared)
@@ -272,6 +274,12 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         normaliser = self._units()
         return views.clumps_of(self._items, self._builder, normaliser)
 
+    @property
+    def clump_points_(self) -> float:
+        """Points of the memory that the clumps take; a singlet takes one, and the epoch `rows_per_epoch`."""
+        self._require_memory()
+        return self._items.n_clumps * clump_cost(self._form, self.n_features_in_) / self.n_features_in_
+
     @classmethod
     def from_clumps(cls, clumps: Mapping[str, np.ndarray], **settings: Any) -> Self:
         """Return a mixture learnt from what another one kept of its data, all of it or the larger part.
@@ -279,8 +287,9 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         Parameters
         ----------
         clumps : mapping of str to ndarray
-            As `clumps_` gives them, in any precision. `component` may be missing: then the model is built from one
-            component. `shift` and `scale` may be: then the prior is measured in the spread of what is here.
+            As `clumps_` gives them, in any precision. Components stay as `component` says; it may be missing: then the
+            model is built from one. `shift` and `scale` may be: then the prior is measured in the spread of what is
+            here.
         **settings
             As the constructor has them; those of the learner that the clumps come from give its model. `memory`,
             where it is not given, is the default or what the clumps need.
@@ -306,7 +315,10 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         model._normaliser = views.units_of(found, by_column=model._by_column)
         views.take_clumps(found, model._items, model._builder, model._normaliser)
         model.n_seen_ = round(model._items.total)
-        model._build(fresh=n)
+        if model._builder.n_components:  # as they were chosen from more than what is here
+            model._finish_epoch(model._builder.keep(model._items))
+        else:
+            model._finish_epoch(model._builder.build(model._items, warm=False, merges=True, fresh=n))
         return model
 
     # State

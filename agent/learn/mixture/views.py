@@ -190,8 +190,8 @@ def units_of(clumps: dict[str, np.ndarray], *, by_column: bool) -> Normaliser:
 
 
 def take_clumps(clumps: dict[str, np.ndarray], items: Items, builder: ModelBuilder, normaliser: Normaliser) -> None:
-    """Fill empty items with received clumps and singlets, and begin from the components they are said to be of."""
-    family, place, n = builder.family, builder.family.merged, len(clumps["count"])
+    """Fill empty items with received clumps and singlets, and begin from the components that they name, if any."""
+    family, place = builder.family, builder.family.merged
     mean = (clumps["mean"] - normaliser.shift) / normaliser.scale
     second = clumps[SECOND[family.covariance]] / square_units(family.covariance, normaliser)
     moments = family.moments
@@ -202,9 +202,9 @@ def take_clumps(clumps: dict[str, np.ndarray], items: Items, builder: ModelBuild
         family.summarise(items, row, moments, place)
     items.n_clumps = items.n_items = len(second)
     items.append(mean[len(second) :], clumps["count"][len(second) :])
-    ids, label = np.unique(clumps.get("component", np.zeros(n, np.int64)), return_inverse=True)
-    if len(ids) <= family.capacity:
-        builder.start_from(items, label, ids if "component" in clumps else np.zeros(1, np.int64))
+    ids, label = np.unique(clumps.get("component", np.zeros(0, np.int64)), return_inverse=True)
+    if 0 < len(ids) <= family.capacity:
+        builder.start_from(items, label, ids)
 
 
 def report_of(items: Items, built: BuildReport, squeezed: CompressReport, events: list) -> dict[str, Any]:

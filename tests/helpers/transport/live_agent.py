@@ -18,6 +18,7 @@ import numpy as np
 from stillwatch.base.clock import RealClock
 from stillwatch.transport.live.publisher import Publisher
 from stillwatch.transport.live.security import load_server_keys
+from stillwatch.transport.wire import clump_fields
 from stillwatch.transport.wire import messages as m
 from stillwatch.transport.wire.codec import encode
 
@@ -131,6 +132,15 @@ class _Worker:
                     prior_strength=1.0,
                     prior_dof=1.0,
                     concentration=1.0,
+                )
+
+            case "clumps":
+                rows = NOISE.normal(size=(max(2, size // 64), 18))  # 64 bytes a clump
+                second = {"variance": rows**2 + 1.0, "component": np.arange(len(rows))}
+                held = {"count": np.full(len(rows), 5.0), "mean": rows, **second}
+                units = {"shift": np.zeros(18), "scale": np.ones(18)}
+                return m.Clumps(
+                    **self.header(m.Clumps), which="patches", model_epoch=number, **clump_fields(held | units)
                 )
 
     def serve(self, orders):

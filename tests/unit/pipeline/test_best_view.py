@@ -86,6 +86,23 @@ def test_an_end_repeats_no_picture_that_was_told(view):
     assert end.boxes == ((0.2, 0.2, 0.8, 0.8),)
 
 
+def test_an_event_is_told_by_few_pictures_the_last_of_them_at_its_end(view):
+    told = []
+    for number in range(1, 9):  # it comes nearer and nearer
+        shown = seen(region(0.2, 0.2, 0.8, 0.8, 10.0 * 2**number))
+        told += view.tell([record("new" if number == 1 else "update")], frame(number, 10 * number), shown, 1)
+    told += view.tell([record("end")], frame(9), None, -1)
+    assert [item.sequence for item in told if item.jpeg] == [1, 2, 8]
+    assert [item.sequence for item in told] == [1, *[2] * 7, 8]  # outlines without a picture are of the last picture
+
+
+def test_a_frame_that_is_hardly_better_than_the_picture_told_is_not_told(view):
+    (new,) = view.tell([record("new")], frame(1, 10), seen(region(0.2, 0.2, 0.8, 0.8, 50.0)), 1)
+    view.tell([], frame(2, 20), seen(region(0.2, 0.2, 0.7, 0.8, 60.0)), 1)
+    (end,) = view.tell([record("end")], frame(3), None, -1)
+    assert (end.sequence, end.boxes, end.jpeg) == (1, new.boxes, b"")
+
+
 def test_news_that_lasts_no_time_shows_its_own_frame(view):
     view.tell([], frame(1, 10), seen(region(0.2, 0.2, 0.8, 0.8, 90.0)), 1)
     (told,) = view.tell([record("new", 2, EventKind.SCENE_CHANGE)], frame(2, 70), None, 1)

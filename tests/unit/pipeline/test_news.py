@@ -3,7 +3,6 @@
 import cv2
 import msgspec
 import numpy as np
-import pytest
 from wire_examples import HEADER
 
 from stillwatch.epochs import EpochExemplar
@@ -72,11 +71,17 @@ def test_new_component_comes_with_its_row():
     assert news.tell(model(1, 10.0, [0.0, 50.0])).ids.tolist() == [1]
 
 
-@pytest.mark.parametrize("t_s", [3601.0, -5.0])
-def test_model_is_whole_again_after_an_hour_or_when_time_begins_anew(t_s):
+def test_model_is_whole_again_when_time_begins_anew():
     news = ModelNews()
     news.tell(model(0, 0.0, [0.0, 50.0]))
-    assert news.tell(model(1, t_s, [0.0, 60.0])).base == -1
+    assert news.tell(model(1, -5.0, [0.0, 60.0])).base == -1
+
+
+def test_last_model_of_a_run_is_told_whatever_it_says_unless_it_was_told():
+    news = ModelNews()
+    news.tell(model(0, 0.0, [0.0, 50.0]))
+    assert news.is_due(model(1, 1.0, [0.0, 50.0]), at_once=True)
+    assert not news.is_due(model(0, 1.0, [0.0, 50.0]), at_once=True)
 
 
 def test_name_that_a_person_gave_is_news():

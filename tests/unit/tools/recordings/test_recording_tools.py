@@ -7,10 +7,11 @@ import cv2
 import numpy as np
 import pytest
 from recordings import frames_of, make_video, record, stamp, storage_config
-from run_folders import make_run
+from run_folders import RunMaker, make_run
 
 from stillwatch.base.clock import VirtualClock
 from stillwatch.base.errors import UsageError
+from stillwatch.learn import MemoryBoundedMixture
 from stillwatch.restart import checkpoint
 from stillwatch.sources.capture import FrameMaker
 from stillwatch.sources.recording import RecordingSource
@@ -22,6 +23,7 @@ from stillwatch.transport.disk import recording as r
 from stillwatch.transport.disk.record_format import KIND_GAP, log_files
 from stillwatch.transport.disk.record_log import read_records
 from stillwatch.transport.disk.recording import read_recording
+from stillwatch.transport.wire import Clumps, clump_fields
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +59,24 @@ def test_inspect_tells_a_recordings_story(recording, capsys):
     assert report["streams"] == [{"stream": 0, "codec": "h264", "size": "160x120", "pixel_format": "yuv420p"}]
     assert report["records"]["packet"] == 31  # 30 and the flush
     assert report["sessions"][0]["versions"]["av"]
+
+
+def test_inspect_tells_what_mixtures_keep_and_what_of_it_was_sent(tmp_path, capsys):
+    rows = np.random.default_rng(0).normal(size=(2000, 3))
+    learner = MemoryBoundedMixture(memory=200).fit(rows)
+    maker = RunMaker(tmp_path)
+    fields = clump_fields(learner.clumps_) | {"memory": 200, "epoch_size": 100, "clump_points": learner.clump_points_}
+    maker.send(Clumps, which="patches", model_epoch=20, **fields)
+    maker.folder.close()
+    code, report = _json(capsys, "inspect", tmp_path)
+    found = report["clumps"]["patches"]
+    assert (code, found["total"], found["sent_total"]) == (0, 2000.0, 2000.0)
+    assert found["n_clumps"] + found["n_singlets"] == found["sent"]
+    assert found["clump_points"] == pytest.approx(found["n_clumps"] * 7 / 3)  # count, mean, variance: 7 values
+    main(["inspect", str(tmp_path)])
+    words = capsys.readouterr().out
+    assert f"patches, epoch 20: {found['n_clumps']} clumps (" in words
+    assert "the epoch 100 samples (50%); sent:" in words
 
 
 def test_inspect_shows_every_record_where_asked(recording, capsys):

@@ -101,9 +101,9 @@ def test_a_message_without_a_section_of_its_own_is_shown_with_its_newest_values(
     data = read_report(run)
     assert data.others == {}
     (_, status), label = data.statuses.last, lambda x: "then"
-    data.others = {"weather_<1>": (0, status), "clumps": (0, status)}
+    data.others = {"weather_<1>": (0, status)}
     html = message_sections(data, label)
-    assert html.count("<h2>") == 1  # clumps are for programs
+    assert html.count("<h2>") == 1
     assert "<h2>Weather &lt;1&gt;</h2>" in html
     assert f"<td>frames</td><td>{status.frames}</td>" in html
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from run_folders import RunMaker, thumbnail
 
+from stillwatch.learn import MemoryBoundedMixture
 from stillwatch.tools.cli import main
 from stillwatch.tools.survey.fleet import one_a_component, read_run
+from stillwatch.transport.wire import clump_fields
 from stillwatch.transport.wire import messages as m
 
 PLACES = {"sand": np.zeros(4), "reef": np.full(4, 6.0), "kelp": np.array([0.0, 9.0, -9.0, 0.0])}
@@ -103,6 +105,29 @@ def test_a_run_without_clumps_takes_part_by_its_model_and_is_named(tmp_path):
     summary = survey(tmp_path / "out", *runs)
     assert summary["notes"] == ["b: no clumps were sent, its model's 2 components stand for its frames"]
     assert summary["groups"][1]["items"] == pytest.approx(600.0)
+
+
+def test_clumps_of_a_full_mixture_come_with_their_covariances(tmp_path):
+    """As agents send them: what a grouped mixture of the fleet is learnt from is what the learner held."""
+    rng = np.random.default_rng(3)
+    runs = []
+    for name in ("a", "b"):
+        rows = np.concatenate([PLACES[ground] + rng.normal(size=(300, 4)) for ground in ("sand", "reef")])
+        learner = MemoryBoundedMixture(covariance="full", memory=200).fit(rng.permutation(rows))
+        maker = RunMaker(tmp_path / name)
+        maker.send(m.Status, state="live", encoder_hash="e1")
+        maker.send(m.Clumps, which="scenes", model_epoch=1, **clump_fields(learner.clumps_))
+        maker.folder.close()
+        runs.append(str(tmp_path / name))
+        sent, held = read_run(runs[-1]), learner.clumps_
+        assert sent.is_clumps
+        np.testing.assert_allclose(sent.means, held["mean"], atol=0.01)
+        diagonal = [0, 2, 5, 9]
+        np.testing.assert_allclose(sent.spreads[:, diagonal], held["covariance"][:, diagonal], rtol=0.05)
+    summary = survey(tmp_path / "out", *runs)
+    assert summary["notes"] == []
+    assert len(summary["clusters"]) == 2
+    assert [group["items"] for group in summary["groups"]] == pytest.approx([600.0, 600.0])
 
 
 def test_two_runs_of_one_name_stay_apart(tmp_path):

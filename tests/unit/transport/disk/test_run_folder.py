@@ -2,13 +2,16 @@
 
 import json
 
+import msgspec
 import pytest
 from run_folders import make_run
+from wire_examples import examples
 
 from stillwatch.base.clock import VirtualClock
 from stillwatch.transport.disk import run_folder
 from stillwatch.transport.disk.record_format import log_files
 from stillwatch.transport.disk.run_folder import RunFolder, open_run, pack_message, unpack_message
+from stillwatch.transport.wire import encode, model_change
 from stillwatch.transport.wire.errors import DecodeError, LogError
 
 
@@ -101,6 +104,32 @@ def test_every_file_of_the_log_begins_with_the_config(tmp_path, clock):
     last = files[-1][1]
     (tmp_path / "only-000000000000.swlog.keep").rename(last)
     assert open_run(tmp_path).config_text == "[a]\n"
+
+
+def test_each_file_can_be_read_alone_though_models_travel_as_changes(tmp_path, clock):
+    folder = RunFolder(tmp_path, clock, max_file_bytes=4000)
+    whole = examples()["model"]
+    sent = [whole]
+    folder.write("model", encode(whole))
+    folder.write("clumps", encode(examples()["clumps"]))
+    for k in range(1, 40):
+        model = msgspec.structs.replace(whole, sequence=whole.sequence + k, free_energy=float(k))
+        folder.write("model", encode(model_change(sent[-1], model, [])))
+        sent.append(model)
+    folder.close()
+    files = log_files(tmp_path)
+    assert len(files) > 2
+    run = open_run(tmp_path)
+    read = [message for _, message in run.messages()]
+    assert [m.sequence for m in read if m.which == "patches"] == [model.sequence for model in sent]  # none twice
+    assert len(read) == len(sent) + 1
+    for _, path in files[:-1]:
+        path.unlink()  # as retention does
+    run = open_run(tmp_path)
+    rest = [message for kind, message in run.messages()]
+    assert run.unreadable == 0
+    assert [type(message).__name__ for message in rest[:2]] == ["Model", "Clumps"]
+    assert [m.free_energy for m in rest if m.which == "patches"] == [m.free_energy for m in sent][-len(rest) + 1 :]
 
 
 def test_small_files_are_written_when_the_disk_works_again(tmp_path, clock, monkeypatch):
