@@ -45,6 +45,7 @@ class _Heard:
     subscriber: Subscriber
     desk: Desk | None = None
     link: str = ""
+    detail: str = ""
     has_heard: bool = False
     why: "Future[str] | None" = None
     asked_ns: int = 0
@@ -196,8 +197,8 @@ class LiveEar:
                 if silent_s > SILENT_S:
                     self._faults[endpoint] = f"not heard for {silent_s:.0f} s: {detail or 'nothing is sent'}"
                 continue
-            if (link, detail) != (heard.link, heard.why_text if heard.link != "live" else "") or not heard.link:
-                heard.link, heard.why_text = link, detail
+            if (link, detail) != (heard.link, heard.detail):
+                heard.link, heard.detail = link, detail
                 control = heard.told.control
                 heard.desk.note_link(link, detail, received_ns, endpoint=endpoint, control=control)
             refused = {cause: n for cause, n in heard.subscriber.refused.items() if cause != "page"}
