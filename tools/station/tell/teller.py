@@ -19,7 +19,7 @@ from stillwatch.tools.station.tell.ways import Command, Email, NotSent, Outgoing
 
 _log = logging.getLogger("stillwatch.station")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 1800.0
-LOOK_S = 2.0
+LOOK_S = 0.5
 AT_ONCE = 16
 
 
@@ -122,7 +122,11 @@ class Teller:
     def _send(self, name: str, section: TellSection, way: Way, row: Mapping[str, Any]) -> None:
         try:
             picture = self._store.alert_picture(row["alert"]) if section.kind == "email" and row["alert"] else None
-            way.send(Outgoing(row["uid"], row["body"], picture["picture"] if picture else b""))
+            message = Outgoing(row["uid"], row["body"], picture["picture"] if picture else b"")
+            try:
+                way.send(message)
+            except (ValueError, KeyError, TypeError) as error:  # a fault of ours: one message must not end the others
+                raise NotSent(f"{type(error).__name__}: {error}") from error
         except NotSent as error:
             self._faults[name] = str(error)
             if error.is_final or row["tries"] + 1 >= section.tries:

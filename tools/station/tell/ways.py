@@ -196,4 +196,4 @@ def headline(fields: dict[str, Any]) -> str:
     rarity = fields.get("rarity")
     rare = f", {words.one_in(rarity)}" if isinstance(rarity, int | float) and rarity > 1 else ""
     before = {"update": "still: ", "end": "over: "}.get(str(fields.get("phase")), "")
-    return f"{before}{title}{rare}".replace("\u202f", " ")
+    return " ".join(f"{before}{title}{rare}".replace("\u202f", " ").split())
