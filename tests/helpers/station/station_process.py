@@ -5,6 +5,7 @@ notification. It ends when its standard input does.
 """
 
 import os
+import signal
 import sys
 import threading
 
@@ -48,7 +49,7 @@ def main(address, endpoint, path):
         teller = Teller(settings.tell, store, bulletin, RealClock(), name="s", make=lambda *_: journal)
         ingest.start()
         teller.start()
-        threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+        threading.Thread(target=lambda: (sys.stdin.read(), os.kill(os.getpid(), signal.SIGKILL)), daemon=True).start()
         print("ready", flush=True)
         seen = 0
         while True:

@@ -20,20 +20,17 @@ MOST_LABEL = 64
 class AlertFilter:
     """Which alerts a list holds. Empty texts, zeros and None: no condition.
 
-    `waiting`: neither acknowledged nor muted. `has_label`: any label. `is_open`: its end was not told.
+    `waiting`: neither acknowledged nor muted. `has_label`: any label.
     """
 
     agent: str = ""
     kind: str = ""
     label: str = ""
-    plane: str = ""
     useful: bool | None = None
     waiting: bool | None = None
     has_label: bool | None = None
-    is_open: bool | None = None
     from_ns: int = 0
     to_ns: int = 0
-    least_severity: float = 0.0
 
 
 class AlertQueries(Connected):
@@ -165,10 +162,8 @@ def _filtered(query: Select, wanted: AlertFilter) -> Select:
         "agent": lambda value: c.agent == value,
         "kind": lambda value: c.kind == value,
         "label": lambda value: c.label == value,
-        "plane": lambda value: c.planes.contains(value, autoescape=True),
         "from_ns": lambda value: c.at_ns >= value,
         "to_ns": lambda value: c.at_ns <= value,
-        "least_severity": lambda value: c.severity >= value,
     }
     for name, condition in conditions.items():
         if value := getattr(wanted, name):
@@ -177,8 +172,6 @@ def _filtered(query: Select, wanted: AlertFilter) -> Select:
         query = query.where(c.useful.is_(wanted.useful))
     if wanted.has_label is not None:
         query = query.where(c.label != "" if wanted.has_label else c.label == "")
-    if wanted.is_open is not None:
-        query = query.where(c.phase != "end" if wanted.is_open else c.phase == "end")
     if wanted.waiting is True:
         query = query.where(c.acknowledged_ns == 0, c.is_muted.is_(False))
     elif wanted.waiting is False:

@@ -23,13 +23,15 @@ class ScoreQueries(Connected):
         """Return for every agent with scores in a time the highest rarity in each of `n` equal parts, None where
         nothing was scored."""
         width = max((to_ns - from_ns) // n, 1)
-        part = (SCORES.c.at_ns - from_ns) // width
         inside = SCORES.c.at_ns.between(from_ns, to_ns - 1)
-        query = select(SCORES.c.agent, part.label("part"), func.max(SCORES.c.rarity).label("rarity"))
+        query = select(SCORES.c.agent, SCORES.c.at_ns, SCORES.c.rarity).where(inside)
         lines: dict[str, list[float | None]] = {}
-        for row in self.rows(query.where(inside).group_by(SCORES.c.agent, part)):
-            line = lines.setdefault(row["agent"], [None] * n)
-            line[min(max(int(row["part"]), 0), n - 1)] = row["rarity"]
+        with self.reading() as connection:  # grouped here: a database would walk through every score there is
+            for agent, at_ns, rarity in connection.execute(query):
+                line = lines.setdefault(agent, [None] * n)
+                part = min((at_ns - from_ns) // width, n - 1)
+                if rarity is not None and (line[part] is None or rarity > line[part]):
+                    line[part] = rarity
         return lines
 
     def score_strip(self, agent: str, from_ns: int, to_ns: int, n: int) -> list[dict[str, Any]]:

@@ -153,12 +153,16 @@ ALERTS = Table(
     Index("alerts_at", "at_ns", "id"),
     Index("alerts_agent_at", "agent", "at_ns", "id"),
     Index("alerts_agent_event", "agent", "event16", "at_ns"),
-    Index("alerts_agent_waiting", "agent", "acknowledged_ns", "is_muted"),
+    Index("alerts_agent_waiting", "agent", "acknowledged_ns", "is_muted", "at_ns", "id"),
     Index("alerts_kind_at", "kind", "at_ns", "id"),
     Index("alerts_waiting", "acknowledged_ns", "is_muted", "at_ns", "id"),
+    Index("alerts_kind_waiting", "kind", "acknowledged_ns", "is_muted", "at_ns", "id"),
     Index("alerts_label", "label", "at_ns", "id"),
     Index("alerts_useful", "useful", "at_ns", "id"),
 )
+
+_HAS_PLACE = ALERTS.c.latitude.is_not(None)  # few alerts have one: the map looks at those alone
+Index("alerts_place", ALERTS.c.at_ns, sqlite_where=_HAS_PLACE, postgresql_where=_HAS_PLACE)
 
 ALERT_UPDATES = Table(  # every phase of every plane, each once
     "alert_updates",
@@ -235,6 +239,7 @@ SCORES = Table(  # a stretch of one agent's scores: what a day's strip needs is 
     Column("rarity", Float),  # at the peak, highest
     Column("typical", Float),  # median score
     Index("scores_strip", "agent", "at_ns", "end_ns", "n", "n_learning", "n_refused", "peak", "rarity", "typical"),
+    Index("scores_at", "at_ns", "agent", "rarity"),
 )
 
 SCORE_DATA = Table(
