@@ -53,4 +53,4 @@ class Demo:
                 agent.wait()
 
     def _endpoint(self, name: str) -> str:
-        return f"ipc://{self._folder}/{name}"
+        return f"ipc://{self._folder}/{name}.ipc"  # the run folder has the name itself
