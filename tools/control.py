@@ -1,6 +1,7 @@
 """Sends one command to a running agent and prints its answer.
 
-The `control` command: status, snapshot, flush, set_alert_budget, label_component, request_exemplar, set_nav.
+The `control` command: status, snapshot, flush, set_alert_budget, label_component, request_exemplar, request_picture,
+set_nav.
 """
 
 import argparse

@@ -206,7 +206,7 @@ class Agent:
         """Take frames until the source ends or somebody asks us to stop."""
         while not self._options.stop.is_set():
             frame = self._capture.next(NEXT_TIMEOUT_S)
-            self.commander.run()
+            self.commander.run(frame)
             self._watch_source(frame)
             if frame is not None:
                 self._take(frame)

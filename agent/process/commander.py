@@ -9,10 +9,12 @@ from typing import Any
 
 import msgspec
 
-from stillwatch.base import UsageError
+from stillwatch.base import Frame, UsageError
 from stillwatch.outlet import CommandBox
-from stillwatch.pipeline import JOURNALLED, Pipeline, apply
+from stillwatch.pipeline import JOURNALLED, Pipeline, apply, jpeg_thumbnail
 from stillwatch.transport.live import Command
+
+MOST_FOR_A_FRAME = 16
 
 
 class Commander:
@@ -41,12 +43,17 @@ class Commander:
         self._journal = journal
         self._status = status
         self._now_ns = now_ns
+        self._for_a_frame: list[Command] = []  # that the next frame answers
 
-    def run(self) -> None:
-        """Carry out what waits."""
-        for command in self._box.take():
+    def run(self, frame: Frame | None) -> None:
+        """Carry out what waits; `frame` is the one that was just taken from the source, None where none came."""
+        commands, self._for_a_frame = [*self._for_a_frame, *self._box.take()], []
+        for command in commands:
             if command.is_expired(self._now_ns()):
                 continue  # who asked has stopped waiting, and may have asked somebody else
+            if command.name == "request_picture":
+                self._show(command, frame)
+                continue
             try:
                 result, attachment = self._carry_out(command)
             except UsageError as error:
@@ -67,6 +74,15 @@ class Commander:
         if command.name == "snapshot":
             return {"messages": self._pipeline.publish_all()}, b""
         return {}, self._exemplar(command.arguments.id)
+
+    def _show(self, command: Command, frame: Frame | None) -> None:
+        """Answer with the frame as a JPEG; without one, wait for the next."""
+        if frame is None:
+            self._for_a_frame = [*self._for_a_frame, command][-MOST_FOR_A_FRAME:]
+            return
+        jpeg = jpeg_thumbnail(frame.colour, command.arguments.width_px, command.arguments.max_bytes)
+        told = {"frame": frame.sequence, "t_ns": frame.t_ns, "wall_ns": frame.wall_ns}
+        self._box.answer(command, told, attachment=jpeg)
 
     def _exemplar(self, exemplar_id: int) -> bytes:
         """Return the best picture we keep of an exemplar: as stored, before any link made it smaller."""

@@ -75,6 +75,13 @@ class ExemplarRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     longest_px: Annotated[int, Meta(ge=16, le=4096)] = 640
 
 
+class PictureRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Asks for the newest frame as a JPEG, no wider and no longer than this: who asks knows what the link bears."""
+
+    width_px: Annotated[int, Meta(ge=16, le=1920)] = 640
+    max_bytes: Annotated[int, Meta(ge=1000, le=240_000)] = 60_000
+
+
 COMMANDS: dict[str, type[msgspec.Struct]] = {
     "status": NoArguments,
     "snapshot": NoArguments,
@@ -82,6 +89,7 @@ COMMANDS: dict[str, type[msgspec.Struct]] = {
     "set_alert_budget": AlertBudget,
     "label_component": ComponentLabel,
     "request_exemplar": ExemplarRequest,
+    "request_picture": PictureRequest,
     "set_nav": Position,
 }
 

@@ -18,7 +18,7 @@ MOST_BODY_BYTES = 64 * 1024
 LONGEST_URL = 4096
 UNWATCHED = ("/static/", "/healthz")  # the same for everybody: nobody need be known
 HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "media-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",

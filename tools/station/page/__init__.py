@@ -6,6 +6,7 @@ Imports: the agent, transport, tools.shared, tools.report.
 """
 
 from stillwatch.tools.station.page.app import build_app
-from stillwatch.tools.station.page.services import Control, Services
+from stillwatch.tools.station.page.services import Services
+from stillwatch.tools.station.page.views import Control
 
 __all__ = ["Control", "Services", "build_app"]

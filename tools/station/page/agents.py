@@ -45,7 +45,7 @@ def _fleet(ask: Ask) -> dict[str, Any]:
     chosen = [row for row in rows if q in row["agent"] or q in row["source_uri"].lower()]
     sparks = services.sparklines.get()
     now_ns = services.wall_ns()
-    n_heard = sum(not _is_silent(row, now_ns) for row in rows)
+    n_heard = sum(bool(row["heard_ns"]) and not _is_silent(row, now_ns) for row in rows)
     n_waiting = sum(row["waiting"] for row in rows)
     lead = f"{wording.plural(len(rows), 'agent')}, {n_heard} heard now. "
     lead += (
@@ -63,7 +63,7 @@ def _fleet(ask: Ask) -> dict[str, Any]:
 
 
 def _is_silent(row: Row, now_ns: int) -> bool:
-    if row["link"] in ("folder", "thin"):
+    if row["link"] in ("folder", "thin") or not row["heard_ns"]:
         return False
     return row["link"] == "silent" or now_ns - row["heard_ns"] > SILENT_S * NS
 
@@ -133,12 +133,18 @@ def show(ask: Ask) -> Response:
         span=span,
         spans=SPANS,
         strip=_strip(ask, row, int(span)),
+        has_view=ask.services.control_of(row["agent"]) is not None,
         strip_every=1000 if span == "600" else 5000,
     )
 
 
+def shot(ask: Ask) -> Response:
+    """Return the newest picture of one agent that came by itself."""
+    return ask.page("part_agent_shot.html", a=_now_of(ask, _agent(ask)))
+
+
 def now(ask: Ask) -> Response:
-    """Return the picture and state of one agent alone."""
+    """Return the state of one agent alone."""
     return ask.page("part_agent_now.html", a=_now_of(ask, _agent(ask)))
 
 
@@ -160,7 +166,11 @@ def _span(ask: Ask) -> str:
 def _now_of(ask: Ask, row: Row) -> dict[str, Any]:
     agent, now_ns = row["agent"], ask.services.wall_ns()
     state = _state(row, now_ns)
-    lead = f"{_now(row)[:1].upper()}{_now(row)[1:]}." if state != "silent" else "Nothing has been heard of it lately."
+    lead = f"{_now(row)[:1].upper()}{_now(row)[1:]}."
+    if state == "silent":
+        lead = "Nothing has been heard of it lately."
+    elif not row["heard_ns"]:
+        lead = "Nothing has been heard of it yet. An agent's first start on a machine takes about half a minute."
     frame = f", frame {row['picture_frame']}" if row["picture_frame"] >= 0 else ""
     troubles = [row["trouble"]] * bool(row["trouble"])
     return {

@@ -3,13 +3,14 @@
 Called by tools/station/page/app.py. Commands go by transport.live's control client, as `stillwatch control` sends them.
 """
 
+import base64
 from typing import Any
 
 from starlette.responses import Response
 
 from stillwatch.base import RealClock
-from stillwatch.tools.report import charts
 from stillwatch.tools.station.access import Refused
+from stillwatch.tools.station.ingest.pictures import safe_picture
 from stillwatch.tools.station.page.asking import Ask
 from stillwatch.tools.station.page.wording import cleaned
 from stillwatch.transport.live import ControlClient
@@ -123,13 +124,12 @@ def _arguments(ask: Ask) -> tuple[str, dict[str, Any]]:
 
 
 def _answer(ok: bool, error: str, result: dict[str, Any], attachment: bytes) -> dict[str, Any]:
-    rows = [("picture", charts.n_bytes(len(attachment)))] * bool(attachment)
-    rows += [(cleaned(str(k), 64).replace("_", " "), cleaned(_value(v), 300)) for k, v in sorted(result.items())]
+    rows = [(cleaned(str(k), 64).replace("_", " "), cleaned(_value(v), 300)) for k, v in sorted(result.items())]
     return {
         "ok": ok,
         "text": cleaned(error, 256) if not ok else "The agent carried it out.",
         "rows": rows,
-        "picture": "",
+        "picture": _safe(attachment),
     }
 
 
@@ -137,3 +137,9 @@ def _value(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {v}" for k, v in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _safe(jpeg: bytes) -> str:
+    """Return a peer's JPEG as an address that a page can show: decoded, bounded and encoded anew."""
+    picture = safe_picture(jpeg, frame=-1, at_ns=0, boxes=[]) if jpeg else None
+    return f"data:image/jpeg;base64,{base64.b64encode(picture.data).decode()}" if picture else ""

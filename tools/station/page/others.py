@@ -159,6 +159,22 @@ def agent_picture(ask: Ask) -> Response:
     return _picture(ask.services.store.agent_picture(ask.agent()), A_MINUTE)
 
 
+def view(ask: Ask) -> Response:
+    """Return what an agent sees now; nothing (204) where it does not show it."""
+    agent = ask.agent()
+    control = ask.services.control_of(agent)
+    seen = ask.services.views.newest(agent, control) if control is not None else None
+    if seen is None:
+        return Response(status_code=204)
+    return ask.page("part_view.html", agent=agent, frame=seen.frame, wall_ns=seen.wall_ns)
+
+
+def view_picture(ask: Ask) -> Response:
+    """Return the picture that `view` speaks of."""
+    jpeg = ask.services.views.shown(ask.agent())
+    return _picture({"picture": jpeg}, A_MINUTE)
+
+
 def alert_picture(ask: Ask) -> Response:
     """Return an alert's best picture."""
     return _picture(ask.services.store.alert_picture(ask.id()), A_MINUTE)

@@ -8,7 +8,6 @@ import pathlib
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -19,9 +18,9 @@ from stillwatch.tools.report import PALETTE
 from stillwatch.tools.station.access import Gate, Role, Visitor
 from stillwatch.tools.station.bulletin import Bulletin
 from stillwatch.tools.station.page.feed import Feed
+from stillwatch.tools.station.page.views import Control, Views
 from stillwatch.tools.station.page.wording import FILTERS, cleaned
 from stillwatch.tools.station.store import Store
-from stillwatch.transport.live import ClientKeys
 
 HERE = pathlib.Path(__file__).parent
 LONGEST_TEXT = 100_000
@@ -34,14 +33,6 @@ PAGES = (
     ("api", "/api", "API", Role.SEE),
     ("audit", "/audit", "Audit log", Role.ADMINISTER),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Control:
-    """Where an agent takes commands, and the keys for it."""
-
-    endpoint: str
-    keys: ClientKeys | None = None
 
 
 class Kept:
@@ -102,7 +93,7 @@ class Services:
     ):
         self.store, self.bulletin, self.gate, self.wall_ns = store, bulletin, gate, wall_ns
         self.troubles, self.control_of, self.add_agent, self._channels = troubles, control_of, add_agent, channels
-        self.feed = Feed(self)
+        self.feed, self.views = Feed(self), Views()
         self.static = _static_files()
         self.waiting = Kept(store.waiting_count, 0.5)
         self.agents = Kept(store.agents, 0.5)

@@ -150,15 +150,17 @@ ALERTS = Table(
     Column("useful", Boolean),
     _text("label"),
     UniqueConstraint("agent", "uid", name="alerts_uid"),
-    Index("alerts_at", "at_ns", "id"),
-    Index("alerts_agent_at", "agent", "at_ns", "id"),
+    # Lists are in order of time, and what they are filtered by stands in the index: what does not fit is passed over
+    # without a look at its row, so that a filter that nothing fits takes 0.2 s of a million alerts, not a second.
+    Index("alerts_at", "at_ns", "id", "label", "useful"),
+    Index("alerts_agent_at", "agent", "at_ns", "id", "kind", "label", "useful", "acknowledged_ns", "is_muted"),
     Index("alerts_agent_event", "agent", "event16", "at_ns"),
     Index("alerts_agent_waiting", "agent", "acknowledged_ns", "is_muted", "at_ns", "id"),
-    Index("alerts_kind_at", "kind", "at_ns", "id"),
-    Index("alerts_waiting", "acknowledged_ns", "is_muted", "at_ns", "id"),
+    Index("alerts_kind_at", "kind", "at_ns", "id", "agent", "label", "useful", "acknowledged_ns", "is_muted"),
     Index("alerts_kind_waiting", "kind", "acknowledged_ns", "is_muted", "at_ns", "id"),
-    Index("alerts_label", "label", "at_ns", "id"),
-    Index("alerts_useful", "useful", "at_ns", "id"),
+    Index("alerts_waiting", "acknowledged_ns", "is_muted", "at_ns", "id", "agent", "kind", "label", "useful"),
+    Index("alerts_label", "label", "at_ns", "id", "agent", "kind", "useful", "acknowledged_ns", "is_muted"),
+    Index("alerts_useful", "useful", "at_ns", "id", "agent", "kind", "label", "acknowledged_ns", "is_muted"),
 )
 
 _HAS_PLACE = ALERTS.c.latitude.is_not(None)  # few alerts have one: the map looks at those alone

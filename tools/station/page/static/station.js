@@ -56,21 +56,37 @@ async function fetchPart(id, p) {
   try {
     const answer = await fetch(element.dataset.live, {headers: {'X-Part': '1'}});
     if (answer.status === 401) { location.reload(); return; }
-    if (answer.ok) show(element, await answer.text(), p);
+    if (answer.status === 204) element.hidden = true;
+    else if (answer.ok) await show(element, await answer.text(), p);
   } catch { /* the feed says that the station is not heard */ }
   p.busy = false;
   p.last = Date.now();
   if (p.again) { p.again = false; refresh(element); }
 }
 
-function show(element, html, p) {
+// A picture that would be swapped in is fetched before: nothing flickers.
+async function fetched(html) {
+  const made = document.createElement('template');
+  made.innerHTML = html;
+  const pictures = [...made.content.querySelectorAll('.large img')].slice(0, 2);
+  const late = new Promise(done => setTimeout(done, 1500));
+  await Promise.race([late, Promise.all(pictures.map(i => {
+    const picture = new Image();
+    picture.src = i.getAttribute('src');
+    return picture.decode().catch(() => 0);
+  }))]);
+}
+
+async function show(element, html, p) {
   if (element.contains(document.activeElement) && document.activeElement.matches('input,textarea,select')) return;
   if (p.shown === html) return;
+  await fetched(html);
   const open = [...element.querySelectorAll('details')].map(d => d.open);
   const held = element.contains(document.activeElement) ? keyOf(document.activeElement) : '';
   const known = new Set([...element.querySelectorAll('[data-item]')].map(e => e.dataset.item));
   const scrolled = [...element.querySelectorAll('.film,.scroll')].map(e => [e.scrollLeft, e.scrollTop]);
   element.innerHTML = html;
+  element.hidden = false;
   p.shown = html;
   element.querySelectorAll('details').forEach((d, i) => { d.open = !!open[i]; });
   element.querySelectorAll('.film,.scroll').forEach((e, i) => {
@@ -107,6 +123,10 @@ function listen() {
     for (const element of live()) if (wanted(element, news)) refresh(element);
   });
   feed.addEventListener('missed', () => live().forEach(refresh));
+  for (const element of live()) if (element.dataset.poll) {
+    refresh(element);
+    setInterval(() => refresh(element), Number(element.dataset.poll));
+  }
   document.addEventListener('visibilitychange', () => { if (!document.hidden) live().forEach(refresh); });
   addEventListener('pagehide', () => feed.close());
 }
