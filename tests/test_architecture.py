@@ -41,8 +41,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pipeline": {"base", "settings", "gate", "features", "learn", "epochs", "novelty", "events", WIRE, MIRROR},
     "runs": {"base", WIRE, DISK},
     "restart": {"base", "settings", "sources", "pipeline", WIRE, DISK},
+    "clips": {"base", "settings", "sources", "pipeline"},
     "outlet": {"base", "settings", "sources", "pipeline", WIRE, LIVE, DISK, THIN},
-    "process": {"base", "settings", "sources", "pipeline", "restart", "outlet", WIRE, LIVE, DISK, THIN},
+    "process": {"base", "settings", "sources", "pipeline", "restart", "clips", "outlet", WIRE, LIVE, DISK, THIN},
 }
 AGENT = {wing for wing in MAY_IMPORT if not wing.startswith("transport.")}
 TOOLS_MAY_IMPORT: dict[str, set[str]] = {
@@ -67,9 +68,9 @@ CONFINED = {
     "numba": ("kernels/",),
     "zmq": ("transport/live/",),
     "msgpack": ("transport/",),
-    "av": ("agent/sources/", "tools/"),
+    "av": ("agent/sources/", "agent/clips/", "tools/"),
     "cv2": ("agent/sources/", "agent/worlds/", "agent/gate/", "agent/features/", "agent/novelty/", "agent/pipeline/",
-            "agent/restart/", "agent/process/", "transport/thin/thumbnails.py", "tools/"),
+            "agent/restart/", "agent/clips/", "agent/process/", "transport/thin/thumbnails.py", "tools/"),
     "pickle": (),
     "shelve": (),
 }  # fmt: skip

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("report.command", "write one self-contained HTML report of a run, ground or recording folder"),
     "events": ("tables.command", "print a run's events: for people, as CSV, JSON, Parquet, edit list, time codes"),
     "scores": ("tables.command", "print a run's novelty frame by frame: for people, as CSV, JSON, Parquet"),
+    "clips": ("recordings.clips", "make a video of each alert of a recording, with --overlay what was found drawn in"),
     "mask": ("mask", "draw on a frame, in a browser, what must not be watched"),
     "demo": ("demo", "run the agent in a synthetic world with a ground station beside it"),
     "record": ("record", "run on a source and record frames and decisions, for replay"),

@@ -2,7 +2,7 @@
 
 Owns: the loop, the exit code, what is given up on a slow board, the memory plan.
 In: a config. Out: an exit code.
-Imports: base, settings, sources, pipeline, restart, outlet, transport.disk, transport.live, transport.thin,
+Imports: base, settings, sources, pipeline, restart, clips, outlet, transport.disk, transport.live, transport.thin,
 transport.wire.
 """
 

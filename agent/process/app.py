@@ -30,6 +30,7 @@ from stillwatch.pipeline import Pipeline, RunCounts, Step
 from stillwatch.process.accounts import Accounts
 from stillwatch.process.assembly import (
     make_capture,
+    make_clips,
     make_metrics,
     make_publisher,
     make_recorder,
@@ -110,11 +111,9 @@ class Agent:
         self._folder = make_run_folder(config, options.out, clock, self._on_disk_state)
         self._resumed = self._resume()
         session = self._session(source)
-        if self._resumed is not None:
-            self.pipeline.summaries.go_on_at(self._resumed.last_t_ns)
-            self._note(f"goes on from {self._resumed.told}; --fresh to start anew")
         self._recorder = make_recorder(config, options.record, clock, session, self._resumed, self._on_disk_state)
-        self._capture = make_capture(config, clock, source.live, self._resumed, self._recorder)
+        self._clips = make_clips(config, options.out, source.live)
+        self._capture = make_capture(config, clock, source.live, self._resumed, self._recorder, self._clips)
         self._box = CommandBox()
         self._live = None
         if publisher is not None:
@@ -224,6 +223,8 @@ class Agent:
         stopped = self._options.stop.is_set()
         self._save(finished=not stopped, at_end=True)
         self.pipeline.finish()
+        if self._clips is not None:
+            self._clips.close()
         reason = "stopped" if stopped else str(error) if error is not None else "source ended"
         exit_code = int(ExitCode.DONE if error is None or stopped else error.exit_code)
         counts, learnt = self._counts(), self.pipeline.learner_hash()
@@ -260,6 +261,8 @@ class Agent:
         told = [(self._folder.lost_records, "messages of the run folder"), (self._unsaved, "checkpoints")]
         if self._recorder is not None:
             told.append((self._recorder.counters()["lost_records"], "records of the recording"))
+        if self._clips is not None:
+            told.append((self._clips.counters()["lost"], "clips"))
         return [f"{count} {what}" for count, what in told if count]
 
     # -- one frame -------------------------------------------------------------------------------------------
@@ -274,6 +277,8 @@ class Agent:
         for step in self._ahead.step(frame):
             if self._recorder is not None:
                 self._record(step)
+            if self._clips is not None:
+                self._clips.see(step)
         if self.pipeline.frames == FREEZE_AFTER_FRAMES:
             gc.collect()
             gc.freeze()  # what exists now lives as long as we do: no collection need look at it again
@@ -417,8 +422,12 @@ class Agent:
         if self._options.fresh:
             return None
         resumed = resume(self._config, self._folder.checkpoints, self.pipeline)
-        if resumed is not None and resumed.after_crash:
+        if resumed is None:
+            return None
+        if resumed.after_crash:
             self.pipeline.events.skip_ids(IDS_SKIPPED)
+        self.pipeline.summaries.go_on_at(resumed.last_t_ns)
+        self._note(f"goes on from {resumed.told}; --fresh to start anew")
         return resumed
 
     def _save(self, *, finished: bool, at_end: bool = False) -> None:
@@ -486,6 +495,7 @@ class Agent:
             "peak_rss_bytes": health.peak_rss_bytes(),
             "cpu_seconds": health.cpu_seconds(),
             "lost_records": self._folder.lost_records,
+            "clips": self._clips.counters() if self._clips is not None else {},
             "connections": self._accounts.connections(),
             **self._accounts.of_transport(),
         }

@@ -9,6 +9,7 @@ import pathlib
 from collections.abc import Callable
 
 from stillwatch.base import Clock, ConfigError
+from stillwatch.clips import Clips
 from stillwatch.outlet import Figures, MetricsCarrier, ThinCarrier
 from stillwatch.restart import Recorder, Resumed
 from stillwatch.settings import Config, Problem
@@ -99,16 +100,25 @@ def make_recorder(
     return Recorder(folder, config, clock, session, resumed=resumed.path if resumed else None, on_state=on_state)
 
 
+def make_clips(config: Config, out: pathlib.Path, live: bool) -> Clips | None:
+    """Return what collects and writes the alerts' clips, None where none are wanted."""
+    if not config.clips.ring_bytes:
+        return None
+    return Clips(config.clips, out / "clips", config.source.fallback_rate_hz, waits=not live)
+
+
 def make_capture(
-    config: Config, clock: Clock, live: bool, resumed: Resumed | None, recorder: Recorder | None
+    config: Config, clock: Clock, live: bool, resumed: Resumed | None, recorder: Recorder | None, clips: Clips | None
 ) -> Capture:
-    """Return the capture of the config's source; a recorder listens to every source that it opens."""
+    """Return the capture of the config's source; recorder and clips listen to every source that it opens."""
     source = config.source
     nav_at = NavTrack(source.nav_csv, live=live, start=source.nav_start).at if source.nav_csv else None
 
     def make_source() -> Source:
         opened = open_source(source.uri, source, clock)
-        return recorder.tap(opened) if recorder is not None else opened
+        for listener in (recorder, clips):
+            opened = listener.tap(opened) if listener is not None else opened
+        return opened
 
     return Capture(
         make_source,

@@ -14,6 +14,8 @@ MemoryTable = list[tuple[str, int]]
 # 278 MB measured: 297 resident at 640x480 from a file, 19 of them planned.
 LIBRARIES_BYTES = 280_000_000
 
+CLIPS_AT_ONCE = 4  # the ring, and of what it held: a clip that is collected, one that waits, one that is written
+
 
 class _Nowhere:
     def send(self, message: Message) -> None:
@@ -24,7 +26,8 @@ def memory_of(pipeline: Pipeline) -> MemoryTable:
     """Return (stage, bytes) of a pipeline and of the frames that wait for it: grey and colour."""
     source = pipeline.config.source
     ring = (source.ring_frames + 1 + pipeline.ahead) * source.width * source.height * 4
-    return [("frame ring", ring), *pipeline.memory()]
+    clips = pipeline.config.clips.ring_bytes * CLIPS_AT_ONCE
+    return [("frame ring", ring), *([("clips", clips)] if clips else []), *pipeline.memory()]
 
 
 def planned_memory(config: Config) -> MemoryTable:

@@ -7,6 +7,7 @@ Imports: base.
 
 from stillwatch.settings.config import (
     MAX_EPOCH_FRAMES,
+    ClipsConfig,
     Config,
     EventsConfig,
     ExemplarsConfig,
@@ -21,6 +22,7 @@ from stillwatch.settings.reader import Problem, allowed, config_hash, config_tom
 
 __all__ = [
     "MAX_EPOCH_FRAMES",
+    "ClipsConfig",
     "Config",
     "EventsConfig",
     "ExemplarsConfig",

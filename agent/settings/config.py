@@ -225,6 +225,15 @@ class StorageConfig(_Section, frozen=True):
     max_file_s: Annotated[float, Meta(ge=1.0, le=86_400.0)] = 3600.0
 
 
+class ClipsConfig(_Section, frozen=True):
+    """Video of each alert in the run folder's clips/: the camera's own packets, from a key frame, in MP4."""
+
+    ring_bytes: Annotated[int, Meta(ge=0, le=10**9)] = 0  # packets held in memory, and of each clip; 0: no clips
+    before_s: Annotated[float, Meta(ge=0.0, le=600.0)] = 5.0  # an event's beginning, at least
+    after_s: Annotated[float, Meta(ge=0.0, le=600.0)] = 5.0  # the event was last seen
+    max_bytes: Annotated[int, Meta(ge=1_000_000, le=10**13)] = 1_000_000_000  # of all clips: the oldest go first
+
+
 class LimitsConfig(_Section, frozen=True):
     """What the whole process may have resident, libraries included; a config that will need more is refused."""
 
@@ -249,4 +258,5 @@ class Config(_Section, frozen=True):
     link: LinkConfig = LinkConfig()
     metrics: MetricsConfig = MetricsConfig()
     storage: StorageConfig = StorageConfig()
+    clips: ClipsConfig = ClipsConfig()
     limits: LimitsConfig = LimitsConfig()

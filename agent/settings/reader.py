@@ -78,7 +78,7 @@ def load_config(
 def config_hash(config: Config) -> str:
     """Return 16 hex digits of everything in the config that can change results: all but where output goes."""
     builtins = _storable(config)
-    for section in ("publish", "link", "metrics", "storage"):
+    for section in ("publish", "link", "metrics", "storage", "clips"):
         builtins.pop(section)
     builtins["source"].pop("uri")
     return hashlib.sha256(msgspec.json.encode(builtins, order="deterministic")).hexdigest()[:16]

@@ -5,7 +5,7 @@ In: a camera, file, folder, world or recording. Out: `Frame`s at the working siz
 Imports: base, settings, worlds, transport.disk, transport.wire.
 """
 
-from stillwatch.sources.base import RawFrame, Source
+from stillwatch.sources.base import PacketTap, RawFrame, Source
 from stillwatch.sources.capture import Capture, FrameMaker
 from stillwatch.sources.images import natural_key
 from stillwatch.sources.nav import NavTrack
@@ -16,6 +16,7 @@ __all__ = [
     "Capture",
     "FrameMaker",
     "NavTrack",
+    "PacketTap",
     "RawFrame",
     "RecordingSource",
     "Source",
