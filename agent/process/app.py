@@ -35,6 +35,7 @@ from stillwatch.process.assembly import (
     make_publisher,
     make_recorder,
     make_run_folder,
+    make_session,
     make_thin_carrier,
 )
 from stillwatch.process.commander import Commander
@@ -46,8 +47,8 @@ from stillwatch.process.reload import take_over
 from stillwatch.process.run_place import check_same_camera, take_folder
 from stillwatch.restart import CHECKPOINTS_SPREAD, Resumed, checkpoint, resume
 from stillwatch.settings import Config, config_hash, config_toml
-from stillwatch.sources import Source, open_source
-from stillwatch.transport.disk import FolderLock, Session
+from stillwatch.sources import open_source
+from stillwatch.transport.disk import FolderLock
 from stillwatch.transport.wire import Headers, Message
 
 logger = logging.getLogger(__name__)
@@ -110,7 +111,7 @@ class Agent:
         self._notices: deque[tuple[str, str, str]] = deque(maxlen=16)  # level, code, text: for the pipeline thread
         self._folder = make_run_folder(config, options.out, clock, self._on_disk_state)
         self._resumed = self._resume()
-        session = self._session(source)
+        session = make_session(config, self._identity, source)
         self._recorder = make_recorder(config, options.record, clock, session, self._resumed, self._on_disk_state)
         self._clips = make_clips(config, options.out, source.live)
         self._capture = make_capture(config, clock, source.live, self._resumed, self._recorder, self._clips)
@@ -404,19 +405,6 @@ class Agent:
         self._tell("info" if code == "port_bound" else "error", code, text)
 
     # -- saving ----------------------------------------------------------------------------------------------
-
-    def _session(self, source: Source) -> Session:
-        agent, run, boot, _ = self._identity
-        return Session(
-            agent=agent,
-            run=run,
-            boot=boot,
-            config_text=scrub(config_toml(self._config)),
-            config_hash=config_hash(self._config),
-            source_uri=source.info.uri,
-            source_kind=source.info.kind,
-            live=source.live,
-        )
 
     def _resume(self) -> Resumed | None:
         if self._options.fresh:

@@ -8,11 +8,11 @@ import importlib.util
 import pathlib
 from collections.abc import Callable
 
-from stillwatch.base import Clock, ConfigError
+from stillwatch.base import Clock, ConfigError, scrub
 from stillwatch.clips import Clips
 from stillwatch.outlet import Figures, MetricsCarrier, ThinCarrier
 from stillwatch.restart import Recorder, Resumed
-from stillwatch.settings import Config, Problem
+from stillwatch.settings import Config, Problem, config_hash, config_toml
 from stillwatch.sources import Capture, NavTrack, Source, open_source
 from stillwatch.transport.disk import RunFolder, Session
 from stillwatch.transport.live import Publisher, load_server_keys
@@ -84,6 +84,21 @@ def make_run_folder(config: Config, path: pathlib.Path, clock: Clock, on_state: 
         min_free_bytes=storage.min_free_bytes,
         max_age_s=storage.max_age_days * 86_400.0,
         on_state=on_state,
+    )
+
+
+def make_session(config: Config, identity: tuple[str, str, str, int], source: Source) -> Session:
+    """Return what a recording says of this start; `identity`: agent, run, boot, epoch."""
+    agent, run, boot, _ = identity
+    return Session(
+        agent=agent,
+        run=run,
+        boot=boot,
+        config_text=scrub(config_toml(config)),
+        config_hash=config_hash(config),
+        source_uri=source.info.uri,
+        source_kind=source.info.kind,
+        live=source.live,
     )
 
 
