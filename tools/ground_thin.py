@@ -1,8 +1,9 @@
 """A ground station for a thin link: hears one agent's modem frames, acknowledges, prints and keeps what arrives.
 
 The modem's driver program sends one UDP datagram a frame to --listen, and gets the acknowledgements back. DIR holds
-`received/` (each alert once, on the disk before it is acknowledged), `thumbnails/` (PNG, better with every fragment)
-and `model-patches.npz`, `model-scenes.npz` (the vehicle's mixtures as far as known).
+`received/` (each alert once, on the disk before it is acknowledged), `thumbnails/` (PNG, better with every fragment),
+`model-patches.npz`, `model-scenes.npz` (the vehicle's mixtures as far as known), and all of it as the messages of a run
+folder, for `report`, `events`, `survey` and `station`.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import dataclasses
 import datetime
 import math
 import pathlib
+import re
 import select
 import threading
 import time
@@ -18,6 +20,7 @@ import cv2
 import numpy as np
 
 from stillwatch.base import RealClock, UsageError
+from stillwatch.tools.ground_thin_folder import ThinFolder
 from stillwatch.tools.shared import print_json, stop_on_signals
 from stillwatch.transport.mirror import ModelMirror
 from stillwatch.transport.thin import (
@@ -48,6 +51,7 @@ _MODELS_EVERY_S = 10.0
 _WAIT_S = 0.2
 _COMPONENTS = 256
 _LARGEST = 3  # components of a model that are told: those that its first 64 bytes name
+AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _PASSED_PACKETS = 4  # in a row: repeats of what was under way when a vehicle restarted are fewer and come between
 
 
@@ -58,6 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--agent-number", type=int, default=0, help="the agent's link.agent_number (default: 0)")
     parser.add_argument("--key-file", default="", help="64 hex digits shared with the agent (its link.key_file)")
     parser.add_argument("--out", required=True, metavar="DIR", help="where to keep what arrives")
+    parser.add_argument(
+        "--agent", default="", metavar="ID", help="what to call the agent in DIR (default: thin-NUMBER)"
+    )
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--json", action="store_true", help="print each arrival as a line of JSON")
 
@@ -71,7 +78,10 @@ def main(args: argparse.Namespace) -> int:
         codec = ThinCodec(args.agent_number, read_link_key(args.key_file))
     except (LinkError, SecurityError) as error:
         raise UsageError(str(error)) from error
-    station = ThinStation(pathlib.Path(args.out), codec, args.preset, as_json=args.json)
+    agent = args.agent or f"thin-{args.agent_number}"
+    if not AGENT_ID.fullmatch(agent):
+        raise UsageError(f"--agent {agent[:40]!r}: 1 to 32 of a-z 0-9 _ - beginning with a letter or digit")
+    station = ThinStation(pathlib.Path(args.out), codec, args.preset, agent=agent, as_json=args.json)
     until = math.inf if args.seconds is None else time.monotonic() + args.seconds
     try:
         while not stop.is_set() and time.monotonic() < until:
@@ -86,11 +96,12 @@ def main(args: argparse.Namespace) -> int:
 class ThinStation:
     """Keeps and tells what one agent's frames say."""
 
-    def __init__(self, folder: pathlib.Path, codec: ThinCodec, preset: str, *, as_json: bool):
+    def __init__(self, folder: pathlib.Path, codec: ThinCodec, preset: str, *, agent: str, as_json: bool):
         self._clock = RealClock()
         self._folder = folder
         self._as_json = as_json
         (folder / "thumbnails").mkdir(parents=True, exist_ok=True)
+        self._messages = ThinFolder(folder, agent, self._clock)
         self._log = ReceiverLog(folder / "received", clock=self._clock)
         now_ns = self._clock.monotonic_ns()
         self.receiver = ThinReceiver(find_preset(preset).down, codec, self._log, now_ns=now_ns)
@@ -115,24 +126,29 @@ class ThinStation:
         self._save_models()
         self._log.close()
         counts = {name: count for name, count in (self.receiver.counts() | (datagrams or {})).items() if count}
+        self._messages.close(counts)
         told = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
         self._tell("counts", f"counts: {told or 'nothing was heard'}", counts)
 
     def _take(self, item: Arrival) -> None:
         match item:
             case AlertArrived(agent, alert):
+                self._messages.alert(alert)
                 self._tell("alert", _alert_line(agent, alert), dataclasses.asdict(alert))
             case ThumbnailArrived(_, number, code, is_complete) if len(code) >= HEADER_BYTES:
                 path = self._folder / "thumbnails" / f"alert-{number.incarnation}-{number.delivery}.png"
                 try:
-                    cv2.imwrite(str(path), decode_thumbnail(code))
+                    pixels = decode_thumbnail(code)
+                    cv2.imwrite(str(path), pixels)
                 except DecodeError:
                     return
                 if is_complete:
+                    self._messages.thumbnail((number.incarnation, number.delivery), pixels)
                     self._tell("thumbnail", f"thumbnail {path}, {len(code)} bytes", {"file": str(path)})
             case PacketArrived(_, channel, data) if channel in self.mirrors:
                 self.take_packet(channel, data)
             case HeartbeatArrived(_, beat):
+                self._messages.heartbeat(beat)
                 self._tell("heartbeat", _beat_line(beat), dataclasses.asdict(beat))
             case ComponentArrived(_, part):
                 self._take_component(part)
@@ -187,6 +203,7 @@ class ThinStation:
                 self._tell("model", line, told)
             summary = mirror.summary()
             if summary is not None:
+                self._messages.model(summary)
                 fields = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
                 known = {name: value for name, value in fields.items() if value is not None}
                 temporary = self._folder / f".model-{MODELS[channel]}.npz"

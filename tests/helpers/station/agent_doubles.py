@@ -15,6 +15,8 @@ from stillwatch.base import RealClock
 from stillwatch.transport.live import Publisher
 from stillwatch.transport.wire import Alert, Headers, Scores, Status, encode, kind_of
 
+JOIN_S = 12.0
+
 
 def jpeg(width: int = 32, height: int = 24, grey: int = 90) -> bytes:
     """A picture of one grey."""
@@ -98,6 +100,13 @@ def main(folder: str, n: int, seconds: float, hz: float, alerts_an_hour: float) 
     pictures = [jpeg(160, 120, grey) for grey in range(40, 240, 40)]
     agents = [AgentDouble(f"cam{i:03d}", f"ipc://{folder}/cam{i:03d}") for i in range(n)]
     print("ready", flush=True)
+    until = time.monotonic() + JOIN_S  # what is sent before a station has joined is not lost: it was not there
+    while time.monotonic() < until:
+        for agent in agents:
+            agent.publisher.poll(0)
+        time.sleep(0.01)
+    for agent in agents:
+        agent.status()
     began = time.monotonic()
     due = began + random.random(n)
     open_events: list[list[int]] = [[] for _ in range(n)]

@@ -14,7 +14,9 @@ from thin_records import read_received
 from thin_world import make_model, make_vehicle
 
 from stillwatch.base.clock import RealClock
+from stillwatch.runs import open_run
 from stillwatch.tools import ground_thin
+from stillwatch.tools.report import write_report
 from stillwatch.transport.mirror.vehicle import ModelEncoder
 from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.port import read_link_key
@@ -75,6 +77,18 @@ def test_an_alert_its_thumbnail_and_the_model_end_in_the_folder(tmp_path):
     assert [alert.severity for _, _, alert in read_received(tmp_path / "ground" / "received")] == [7]
     (thumbnail,) = (tmp_path / "ground" / "thumbnails").iterdir()
     assert cv2.imread(str(thumbnail)).shape == (72, 96, 3)
+    run = open_run(tmp_path / "ground")
+    (event,) = run.events().rows
+    assert (event["id"], event["kind"], event["severity"], event["x"]) == (
+        1,
+        "novel",
+        1.0,
+        pytest.approx(0.5, abs=0.01),
+    )
+    assert run.pictures()[1].startswith(b"\xff\xd8")
+    assert run.models()["patches"].n_dims == 6
+    assert run.info["agent"] == "thin-3"
+    assert "<article class='event'" in write_report(tmp_path / "ground").read_text("utf-8")
     with np.load(tmp_path / "ground" / "model-patches.npz") as model:
         assert model["means"].shape == (12, 6)
     models = [line for line in lines if line["what"] == "model"]
@@ -89,7 +103,7 @@ def test_an_alert_its_thumbnail_and_the_model_end_in_the_folder(tmp_path):
 
 @pytest.mark.parametrize("incarnation", [1, 40])
 def test_a_vehicle_that_began_anew_is_mirrored_whatever_its_number(tmp_path, incarnation):
-    station = ground_thin.ThinStation(tmp_path, ThinCodec(1), "micromodem-0", as_json=True)
+    station = ground_thin.ThinStation(tmp_path, ThinCodec(1), "micromodem-0", agent="auv", as_json=True)
     for number, seed in ((0, 5), (incarnation, 6)):
         encoder = ModelEncoder(incarnation=number)
         encoder.update(make_model(seed))
