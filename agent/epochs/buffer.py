@@ -1,15 +1,18 @@
-"""Fixed buffers that collect an epoch of samples for the learners: patches, frame descriptors, thumbnails.
+"""Fixed buffers that collect an epoch of samples for the learners: patches, words, frame descriptors, pictures.
 
 Two are owned by agent/epochs/schedule.py: the pipeline fills one while the worker learns the other. It holds no
 learner and decides nothing about when an epoch ends but "full".
 """
 
 import struct
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, check_arrays
 
+CROPS = 4  # words of a frame whose picture waits with them
 PAYLOAD_HEADER = struct.Struct("<qq")  # frame sequence, stream time in ns; a JPEG follows
 
 
@@ -26,50 +29,124 @@ def unpack_payload(payload: bytes) -> tuple[int, int, bytes]:
     return sequence, t_ns, payload[PAYLOAD_HEADER.size :]
 
 
+@dataclass(frozen=True, slots=True)
+class FrameWords:
+    """The words of one frame: what topics are learnt from.
+
+    rows : ndarray of shape (n, n_word_dims), float32;  valid : (n,) bool;  crop : JPEG of what a word shows, by its row
+    """
+
+    rows: np.ndarray
+    valid: np.ndarray
+    crop: Callable[[int], bytes]
+
+
+class _Slots:
+    """Payloads in slots of one size; a longer one is dropped whole."""
+
+    def __init__(self, capacity: int, limit: int):
+        self.bytes = np.zeros((capacity, limit), np.uint8)
+        self.sizes = np.zeros(capacity, np.int64)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def put(self, slot: int, payload: bytes) -> None:
+        if len(payload) > self.bytes.shape[1]:
+            payload = b""
+        self.bytes[slot, : len(payload)] = np.frombuffer(payload, np.uint8)
+        self.sizes[slot] = len(payload)
+
+    def first(self, n: int) -> list[bytes]:
+        return [self.bytes[i, : self.sizes[i]].tobytes() for i in range(n)]
+
+    def memory_bytes(self) -> int:
+        return self.bytes.nbytes + self.sizes.nbytes
+
+
 class EpochBuffer(Restorable):
     """Samples of one epoch.
 
     Parameters
     ----------
-    patch_capacity, frame_capacity : int
-        Most patches and most frames an epoch may hold; it is full when either is reached.
-    n_patch_dims, n_frame_dims : int
+    patch_capacity, word_capacity, frame_capacity : int
+        Most patches, words and frames an epoch may hold; it is full when it has no room for a patch or a frame.
+    n_patch_dims, n_word_dims, n_frame_dims : int
     payload_bytes : int
         Room for one frame's payload; a longer one is dropped whole, as half a JPEG shows nothing.
+    crop_bytes : int
+        Room for one word's payload.
     """
 
     def __init__(
-        self, *, patch_capacity: int, frame_capacity: int, n_patch_dims: int, n_frame_dims: int, payload_bytes: int
+        self,
+        *,
+        patch_capacity: int,
+        word_capacity: int,
+        frame_capacity: int,
+        n_patch_dims: int,
+        n_word_dims: int,
+        n_frame_dims: int,
+        payload_bytes: int,
+        crop_bytes: int,
     ):
-        self.patch_capacity = patch_capacity
+        self.patch_capacity, self.word_capacity = patch_capacity, word_capacity
         self._patches = np.zeros((patch_capacity, n_patch_dims), np.float32)
         self._frames = np.zeros((frame_capacity, n_frame_dims), np.float32)
-        self._payloads = np.zeros((frame_capacity, payload_bytes), np.uint8)
-        self._payload_sizes = np.zeros(frame_capacity, np.int64)
-        self.n_patches = 0
-        self.n_frames = 0
+        self._payloads = _Slots(frame_capacity, payload_bytes)
+        self._words = np.zeros((word_capacity, n_word_dims), np.float32)
+        self._documents = np.zeros(word_capacity, np.int64)
+        self._crops = _Slots(min(CROPS * frame_capacity, word_capacity), crop_bytes)
+        self._cropped = np.zeros(len(self._crops), np.int64)  # places of the words that the crops show
+        self.n_patches = self.n_words = self.n_crops = self.n_frames = 0
 
     @property
     def full(self) -> bool:
         return self.n_patches == len(self._patches) or self.n_frames == len(self._frames)
 
-    def add(self, patches: np.ndarray, frame: np.ndarray, payload: bytes) -> int:
+    def add(self, sequence: int, t_ns: int, patches: np.ndarray, frame: np.ndarray, jpeg: bytes) -> int:
         """Copy one frame's samples in; return how many patches found room. The buffer must not be full."""
         assert not self.full, "an epoch buffer was offered a frame after it was full"
         n_taken = min(len(patches), len(self._patches) - self.n_patches)
         self._patches[self.n_patches : self.n_patches + n_taken] = patches[:n_taken]
         self.n_patches += n_taken
         self._frames[self.n_frames] = frame
-        if len(payload) > self._payloads.shape[1]:
-            payload = b""
-        self._payloads[self.n_frames, : len(payload)] = np.frombuffer(payload, np.uint8)
-        self._payload_sizes[self.n_frames] = len(payload)
+        self._payloads.put(self.n_frames, pack_payload(sequence, t_ns, jpeg))
         self.n_frames += 1
         return n_taken
+
+    def add_words(self, sequence: int, t_ns: int, words: FrameWords, chosen: np.ndarray) -> None:
+        """Copy the words `chosen` (their rows) of a frame in, as far as there is room, and cut some of them out."""
+        chosen = chosen[: self.word_capacity - self.n_words]
+        first, n = self.n_words, len(chosen)
+        self._words[first : first + n] = words.rows[chosen]
+        self._documents[first : first + n] = sequence
+        self.n_words += n
+        shown = min(CROPS, n, len(self._crops) - self.n_crops)
+        for place in np.linspace(0, n - 1, shown).round().astype(np.int64) if shown else ():  # over the whole picture
+            self._cropped[self.n_crops] = first + place
+            self._crops.put(self.n_crops, pack_payload(sequence, t_ns, words.crop(int(chosen[place]))))
+            self.n_crops += 1
 
     def rows(self) -> np.ndarray:
         """Return the patches held, a view of shape (n_patches, n_patch_dims)."""
         return self._patches[: self.n_patches]
+
+    def words(self) -> np.ndarray:
+        """Return the words held, a view of shape (n_words, n_word_dims)."""
+        return self._words[: self.n_words]
+
+    def documents(self) -> np.ndarray:
+        """Return the number of each word's frame, a view of shape (n_words,)."""
+        return self._documents[: self.n_words]
+
+    def cropped(self) -> np.ndarray:
+        """Return the places among the words of those that were cut out, a view of shape (n_crops,)."""
+        return self._cropped[: self.n_crops]
+
+    def crops(self) -> list[bytes]:
+        """Return the payloads of the words that were cut out, in order."""
+        return self._crops.first(self.n_crops)
 
     def descriptors(self) -> np.ndarray:
         """Return the frame descriptors held, a view of shape (n_frames, n_frame_dims)."""
@@ -77,45 +154,57 @@ class EpochBuffer(Restorable):
 
     def payloads(self) -> list[bytes]:
         """Return the payloads of the frames held, in order."""
-        return [self._payloads[i, : self._payload_sizes[i]].tobytes() for i in range(self.n_frames)]
+        return self._payloads.first(self.n_frames)
 
     def clear(self) -> None:
-        self.n_patches = 0
-        self.n_frames = 0
+        self.n_patches = self.n_words = self.n_crops = self.n_frames = 0
 
     def memory_bytes(self) -> int:
-        return self._patches.nbytes + self._frames.nbytes + self._payloads.nbytes + self._payload_sizes.nbytes
+        arrays = (self._patches, self._words, self._documents, self._cropped, self._frames)
+        return sum(array.nbytes for array in arrays) + self._payloads.memory_bytes() + self._crops.memory_bytes()
+
+    def _held(self) -> dict[str, tuple[np.ndarray, int]]:
+        """Every array and how much of it is in use."""
+        return {
+            "patches": (self._patches, self.n_patches),
+            "words": (self._words, self.n_words),
+            "documents": (self._documents, self.n_words),
+            "frames": (self._frames, self.n_frames),
+            "payloads": (self._payloads.bytes, self.n_frames),
+            "payload_sizes": (self._payloads.sizes, self.n_frames),
+            "cropped": (self._cropped, self.n_crops),
+            "crops": (self._crops.bytes, self.n_crops),
+            "crop_sizes": (self._crops.sizes, self.n_crops),
+        }
 
     def state(self) -> State:
-        return {
-            "patches": self.rows().copy(),
-            "frames": self.descriptors().copy(),
-            "payloads": self._payloads[: self.n_frames].copy(),
-            "payload_sizes": self._payload_sizes[: self.n_frames].copy(),
-        }
+        return {name: array[:n].copy() for name, (array, n) in self._held().items()}
 
     def prepare(self, state: State) -> Commit:
-        room = self._payloads.shape[1]
-        wanted = {
-            "patches": Array(np.float32, (None, self._patches.shape[1])),
-            "frames": Array(np.float32, (None, self._frames.shape[1])),
-            "payloads": Array(np.uint8, (None, room)),
-            "payload_sizes": Array(np.int64, (None,), low=0, high=room),
-        }
+        held = self._held()
+        wanted = {name: Array(array.dtype.type, (None, *array.shape[1:])) for name, (array, _) in held.items()}
+        for name, slots in (("payload_sizes", self._payloads), ("crop_sizes", self._crops)):
+            wanted[name] = Array(np.int64, (None,), low=0, high=slots.bytes.shape[1])
+        wanted["documents"] = Array(np.int64, (None,), low=0)
+        wanted["cropped"] = Array(np.int64, (None,), low=0, high=max(len(state.get("words", ())) - 1, 0))
         check_arrays(state, wanted, "epoch buffer")
-        n_patches, n_frames = len(state["patches"]), len(state["frames"])
-        if n_patches > len(self._patches) or n_frames > len(self._frames):
-            most = f"{len(self._patches)} and {len(self._frames)}"
-            raise SnapshotError(f"epoch buffer: {n_patches} patches and {n_frames} frames, must be at most {most}")
-        if not n_frames == len(state["payloads"]) == len(state["payload_sizes"]):
-            raise SnapshotError(f"epoch buffer: {n_frames} frames do not fit {len(state['payload_sizes'])} payloads")
-        held = {name: state[name] for name in wanted}
+        for name, (array, _) in held.items():
+            if len(state[name]) > len(array):
+                raise SnapshotError(f"epoch buffer: {name} has {len(state[name])} rows, must be at most {len(array)}")
+        for names in (
+            ("frames", "payloads", "payload_sizes"),
+            ("words", "documents"),
+            ("cropped", "crops", "crop_sizes"),
+        ):
+            if len({len(state[name]) for name in names}) > 1:
+                told = ", ".join(f"{len(state[name])} {name}" for name in names)
+                raise SnapshotError(f"epoch buffer: {told} do not fit each other")
+        taken = {name: np.array(state[name]) for name in held}
 
         def commit() -> None:
-            self.n_patches, self.n_frames = n_patches, n_frames
-            self._patches[:n_patches] = held["patches"]
-            self._frames[:n_frames] = held["frames"]
-            self._payloads[:n_frames] = held["payloads"]
-            self._payload_sizes[:n_frames] = held["payload_sizes"]
+            self.n_patches, self.n_frames = len(taken["patches"]), len(taken["frames"])
+            self.n_words, self.n_crops = len(taken["words"]), len(taken["cropped"])
+            for name, (array, _) in held.items():
+                array[: len(taken[name])] = taken[name]
 
         return commit

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stillwatch.base import Array, SnapshotError, State, check_arrays, with_prefix, without_prefix
-from stillwatch.learn import COVARIANCES, StudentMixture
+from stillwatch.learn import COVARIANCES, StudentMixture, TopicPredictive
 
 
 class Models(Mapping[str, StudentMixture]):
@@ -18,15 +18,25 @@ class Models(Mapping[str, StudentMixture]):
 
     Parameters
     ----------
-    by_name : mapping of str to StudentMixture
+    by_name : mapping of str to StudentMixture or TopicPredictive
+        Of a topic model the density of any word is what its name gives.
     epoch : int
         Epochs learnt when they were taken.
     activated_frame : int
         Accepted frames seen when they became active.
+
+    Attributes
+    ----------
+    topics : TopicPredictive or None
+        What says the shares of topics in a frame; None before there is one.
     """
 
-    def __init__(self, by_name: Mapping[str, StudentMixture], *, epoch: int, activated_frame: int):
-        self._by_name = MappingProxyType(dict(by_name))
+    def __init__(self, by_name: Mapping[str, StudentMixture | TopicPredictive], *, epoch: int, activated_frame: int):
+        self._by_name = MappingProxyType(
+            {name: model.corpus if isinstance(model, TopicPredictive) else model for name, model in by_name.items()}
+        )
+        self._alphas = {name: model.alpha for name, model in by_name.items() if isinstance(model, TopicPredictive)}
+        self.topics = next((model for model in by_name.values() if isinstance(model, TopicPredictive)), None)
         self.epoch = epoch
         self.activated_frame = activated_frame
 
@@ -45,6 +55,8 @@ class Models(Mapping[str, StudentMixture]):
         for name, model in self._by_name.items():
             wanted = _summary_of(Form(model.kind, model.n_dims))
             state.update(with_prefix(name, {key: model.summary[key] for key in wanted}))
+            if name in self._alphas:
+                state[f"{name}.alpha"] = self._alphas[name].copy()
         return state
 
     @classmethod
@@ -62,11 +74,11 @@ class Models(Mapping[str, StudentMixture]):
         wrong = sorted(held - set(forms)) + sorted(set(required) - held)
         if wrong:
             raise SnapshotError(f"active models: those of {', '.join(wrong)} are missing or too many")
-        models: dict[str, StudentMixture] = {}
+        models: dict[str, StudentMixture | TopicPredictive] = {}
         for name in (name for name in forms if name in held):
             summary = without_prefix(name, state)
             check_arrays(summary, _summary_of(forms[name]), f"active models: {name}")
-            models[name] = StudentMixture.from_summary(summary)
+            models[name] = (TopicPredictive if forms[name].is_topics else StudentMixture).from_summary(summary)
         return cls(models, epoch=int(state["epoch"]), activated_frame=int(state["activated_frame"]))
 
 
@@ -75,13 +87,15 @@ class Form(NamedTuple):
 
     covariance: str  # one of COVARIANCES
     n_dims: int
+    is_topics: bool = False
 
 
 def _summary_of(form: Form) -> dict[str, Array]:
     """Return what a saved summary of this form must hold; its numbers of components must agree besides."""
     kind, d, least = COVARIANCES.index(form.covariance), form.n_dims, float(np.finfo(np.float64).tiny)
     diagonal = form.covariance == "diagonal"
-    return {
+    own = {"alpha": Array(np.float64, (None,), low=least)} if form.is_topics else {}
+    return own | {
         "kind": Array(np.int64, (), low=kind, high=kind),
         "epoch": Array(np.int64, (), low=0),
         "id": Array(np.int64, (None,), low=0),

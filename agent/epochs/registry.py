@@ -1,7 +1,7 @@
 """The table of learners: which ones run, what each learns from, and how what it learnt is shown.
 
 Read by agent/epochs/schedule.py, which runs them, and agent/epochs/report.py, which tells what they learnt. A learner
-is added by a row at the end: nothing else asks for learners by name, but those who score with PATCHES and SCENES.
+is added by a row at the end: nothing else asks for learners by name, but those who score with PATCHES, SCENES, TOPICS.
 """
 
 import enum
@@ -13,10 +13,12 @@ from typing import Any, Literal
 import numpy as np
 
 from stillwatch.epochs.buffer import PAYLOAD_HEADER, unpack_payload
-from stillwatch.learn import EXAMPLE_KINDS, ComponentExemplars, MemoryBoundedMixture, StreamGreedy
-from stillwatch.settings import Config, MixtureConfig
+from stillwatch.learn import EXAMPLE_KINDS, ComponentExemplars, MemoryBoundedMixture, MemoryBoundedTopics, StreamGreedy
+from stillwatch.settings import Config, MixtureConfig, TopicsConfig
 
 PATCHES, SCENES = "patches", "scenes"  # the mixtures that score patches, and whole views
+TOPICS = "topics"  # what is in view
+CROP_BYTES = 3000  # of what a word shows
 FRAME_EXEMPLARS = "exemplars"  # the frames that an alert may be compared with
 EVERY_EPOCH = math.inf
 SHORT_EPOCHS = 4  # learners of frames have one sample a frame: at first they learn early from the little there is
@@ -28,6 +30,8 @@ class Samples(enum.Enum):
     PATCH_ROWS = "patch rows"  # a sample of each frame's rows, as they are scored
     FRAMES = "frame descriptors"
     FRAMES_WITH_PICTURES = "frame descriptors with thumbnails"
+    WORDS = "words, by frame"
+    WORDS_WITH_CROPS = "words that were cut out, and what another learner's newest model says of them"
     EXAMPLES = "frame descriptors with thumbnails, and what another learner's newest model says of them"
 
 
@@ -48,11 +52,15 @@ class ShownExemplars:
 
 @dataclass(frozen=True, slots=True)
 class ShownExamples:
-    """Shown as Exemplar messages that say which component of the mixture `of` they are examples of."""
+    """Shown as Exemplar messages that say which component of the mixture `of` they are examples of.
+
+    Their role is the kind of example, behind `prefix`.
+    """
 
     of: str
     first_id: int
     patience: int  # epochs between two messages about one component's examples
+    prefix: str = ""
 
     def id_of(self, component: int, kind: str) -> int:
         """Return the id of a component's example of one kind: none is ever used for another."""
@@ -64,6 +72,7 @@ class Sizes:
     """Widths of what learners are given, and the seed of one learner."""
 
     n_patch_dims: int
+    n_word_dims: int
     n_frame_dims: int
     payload_bytes: int
     seed: int
@@ -81,15 +90,25 @@ class LearnerRow:
     shown: ShownModel | ShownExemplars | ShownExamples
     flushed: float = EVERY_EPOCH  # epochs, from the first, after which it learns what waits in its own buffer
     is_required: bool = False  # no model becomes active before this one's first
+    snapshot: Callable[[Any], Any] = lambda learner: learner.predictive()  # what of a ShownModel's learner scores
 
 
 @dataclass(frozen=True, slots=True)
 class EpochSamples:
-    """One epoch as the learners are given it. rows : (n, n_patch_dims), frames : (m, n_frame_dims), float32."""
+    """One epoch as the learners are given it.
+
+    rows : (n, n_patch_dims), frames : (m, n_frame_dims), words : (w, n_word_dims), float32
+    documents : (w,) int64, number of each word's frame
+    cropped : (c,) int64, places among the words of those that were cut out, whose payloads are `crops`
+    """
 
     rows: np.ndarray
     frames: np.ndarray
     payloads: list[bytes]
+    words: np.ndarray
+    documents: np.ndarray
+    cropped: np.ndarray
+    crops: list[bytes]
 
 
 def teach(row: LearnerRow, learners: Mapping[str, Any], samples: EpochSamples, epoch: int) -> None:
@@ -102,23 +121,33 @@ def teach(row: LearnerRow, learners: Mapping[str, Any], samples: EpochSamples, e
             learner.partial_fit(samples.frames)
         case Samples.FRAMES_WITH_PICTURES:
             learner.partial_fit(samples.frames, payload=samples.payloads)
-        case Samples.EXAMPLES:
+        case Samples.WORDS:
+            learner.partial_fit(samples.words, groups=samples.documents)
+        case Samples.EXAMPLES | Samples.WORDS_WITH_CROPS:
             assert isinstance(row.shown, ShownExamples)
-            _offer_examples(learner, learners[row.shown.of], samples)
+            is_words = row.learns_from is Samples.WORDS_WITH_CROPS
+            rows, payloads = (
+                (samples.words[samples.cropped], samples.crops) if is_words else (samples.frames, samples.payloads)
+            )
+            _offer_examples(learner, learners[row.shown.of], rows, payloads)
             return
     if epoch < row.flushed:
         learner.flush()
 
 
-def _offer_examples(examples: ComponentExemplars, learner: MemoryBoundedMixture, samples: EpochSamples) -> None:
-    """Let the epoch's frames be examples of the components they belong to, as the newest model sees them."""
+def _offer_examples(
+    examples: ComponentExemplars,
+    learner: MemoryBoundedMixture | MemoryBoundedTopics,
+    rows: np.ndarray,
+    payloads: list[bytes],
+) -> None:
+    """Let the epoch's rows be examples of the components they belong to, as the newest model sees them."""
     model = learner.predictive()
     if model is None or model.n_components == 0:
         return
     examples.rescore(lambda rows: (model.predict(rows), model.score_samples(rows)))
-    numbers = np.array([unpack_payload(payload)[0] for payload in samples.payloads], np.int64)
-    frames = samples.frames
-    examples.offer(frames, model.predict(frames), model.score_samples(frames), numbers, samples.payloads)
+    numbers = np.array([unpack_payload(payload)[0] for payload in payloads], np.int64)
+    examples.offer(rows, model.predict(rows), model.score_samples(rows), numbers, payloads)
 
 
 # -- how each is made from its section of the config -----------------------------------------------------------
@@ -133,6 +162,20 @@ def _mixture(
         epoch_size=settings.epoch_size,
         horizon=settings.horizon,
         concentration=settings.concentration,
+        prior_scale=settings.prior_scale,
+        max_components=settings.max_components,
+        max_iterations=settings.max_iterations,
+        halflife=settings.halflife or None,
+        seed=seed,
+    ).allocate(n_dims)
+
+
+def _topics(settings: TopicsConfig, n_dims: int, seed: int) -> MemoryBoundedTopics:
+    return MemoryBoundedTopics(
+        covariance="full",
+        memory=settings.memory,
+        epoch_size=settings.epoch_size,
+        document_groups=settings.document_groups,
         prior_scale=settings.prior_scale,
         max_components=settings.max_components,
         max_iterations=settings.max_iterations,
@@ -191,6 +234,25 @@ LEARNERS = (
         ),
         ShownExamples(of=SCENES, first_id=1 << 32, patience=8),
     ),
+    LearnerRow(
+        TOPICS,
+        "topic model",
+        Samples.WORDS,
+        "topics",
+        lambda settings, sizes: _topics(settings, sizes.n_word_dims, sizes.seed),
+        ShownModel(most_sent=60),
+        snapshot=lambda learner: learner.shares_model(),
+    ),
+    LearnerRow(
+        "topic_examples",
+        "topic examples",
+        Samples.WORDS_WITH_CROPS,
+        "topics",
+        lambda settings, sizes: ComponentExemplars(
+            sizes.n_word_dims, max_components=settings.max_components, payload_bytes=CROP_BYTES + PAYLOAD_HEADER.size
+        ),
+        ShownExamples(of=TOPICS, first_id=1 << 33, patience=16, prefix="topic_"),
+    ),
 )
 
 
@@ -200,13 +262,13 @@ def payload_bytes(config: Config) -> int:
 
 
 def make_learners(
-    config: Config, *, n_patch_dims: int, n_frame_dims: int, table: tuple[LearnerRow, ...] = LEARNERS
+    config: Config, *, n_patch_dims: int, n_word_dims: int, n_frame_dims: int, table: tuple[LearnerRow, ...] = LEARNERS
 ) -> dict[str, Any]:
     """Return the table's learners by name, each made from its section of the config."""
     return {
         row.name: row.make(
             getattr(config, row.section),
-            Sizes(n_patch_dims, n_frame_dims, payload_bytes(config), config.agent.seed + place),
+            Sizes(n_patch_dims, n_word_dims, n_frame_dims, payload_bytes(config), config.agent.seed + place),
         )
         for place, row in enumerate(table)
     }

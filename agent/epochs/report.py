@@ -14,7 +14,7 @@ from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, che
 from stillwatch.epochs.buffer import unpack_payload
 from stillwatch.epochs.models import Models
 from stillwatch.epochs.registry import LearnerRow, ShownExamples, ShownExemplars, ShownModel
-from stillwatch.learn import MemoryBoundedMixture, StudentMixture
+from stillwatch.learn import MemoryBoundedMixture, MemoryBoundedTopics, StudentMixture
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,6 @@ class HeldClumps:
     memory: int
     clump_points: float
     epoch_size: int
-
-    @property
-    def n_clumps(self) -> int:
-        return len(self.clumps["variance" if "variance" in self.clumps else "covariance"])
-
-    @property
-    def n_singlets(self) -> int:
-        return len(self.clumps["count"]) - self.n_clumps
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +45,17 @@ class EpochModel:
     born: list[int]
     died: list[int]
     seconds: float
-    held: HeldClumps
+    clumps: int
+    singlets: int
+    held: HeldClumps | None  # None of a topic model: its clumps stay with it
 
 
 @dataclass(frozen=True, slots=True)
 class EpochExemplar:
     """An exemplar that was chosen, or an example of a component that became a better one.
 
-    id : unique over all learners. role : "frame", or of an example its kind. sequence, t_ns, jpeg : of its frame.
+    id : unique over all learners. role : "frame", or of an example its kind, behind the prefix of its learner.
+    sequence, t_ns, jpeg : of its frame.
     share : of what was learnt that it stands for. of, component : the mixture and the component that it is an example
     of; "" and -1 where it is none.
     """
@@ -90,7 +85,12 @@ class EpochReport:
 
 
 def model_report(
-    row: LearnerRow, shown: ShownModel, learner: MemoryBoundedMixture, models: Models, seconds: float, epoch: int
+    row: LearnerRow,
+    shown: ShownModel,
+    learner: MemoryBoundedMixture | MemoryBoundedTopics,
+    models: Models,
+    seconds: float,
+    epoch: int,
 ) -> EpochModel:
     """Return what a mixture's last epoch did, the one of this number."""
     done = learner.report_
@@ -98,15 +98,22 @@ def model_report(
         name=row.name,
         mixture=models[row.name],
         most_sent=shown.most_sent,
-        horizon=learner.horizon,
+        horizon=learner.horizon if isinstance(learner, MemoryBoundedMixture) else 0,
         free_energy=learner.free_energy_ / max(learner.n_seen_, 1),
         splits=done.get("splits_kept", 0),
         merges=done.get("merges_kept", 0),
         born=[who for who, _ in done.get("births", [])],
         died=[who for who, _ in done.get("deaths", [])],
         seconds=seconds,
-        held=HeldClumps(learner.clumps_, epoch, learner.memory, learner.clump_points_, learner.rows_per_epoch),
+        clumps=done.get("clumps", 0),
+        singlets=done.get("singlets", 0),
+        held=held_clumps(learner, epoch) if isinstance(learner, MemoryBoundedMixture) else None,
     )
+
+
+def held_clumps(learner: MemoryBoundedMixture, epoch: int) -> HeldClumps:
+    """Return what a mixture keeps of its data after this epoch."""
+    return HeldClumps(learner.clumps_, epoch, learner.memory, learner.clump_points_, learner.rows_per_epoch)
 
 
 class Told(Restorable):
@@ -162,7 +169,7 @@ class Told(Restorable):
         return [
             EpochExemplar(
                 shown.id_of(example.component_id, example.kind),
-                example.kind,
+                shown.prefix + example.kind,
                 *unpack_payload(example.payload),
                 of=shown.of,
                 component=example.component_id,

@@ -25,9 +25,10 @@ from stillwatch.base import (
     state_hash,
     state_of_parts,
 )
-from stillwatch.epochs.buffer import EpochBuffer, pack_payload, unpack_payload
+from stillwatch.epochs.buffer import PAYLOAD_HEADER, EpochBuffer, FrameWords, unpack_payload
 from stillwatch.epochs.models import Form, Models
 from stillwatch.epochs.registry import (
+    CROP_BYTES,
     FRAME_EXEMPLARS,
     LEARNERS,
     EpochSamples,
@@ -39,6 +40,7 @@ from stillwatch.epochs.registry import (
     teach,
 )
 from stillwatch.epochs.report import EpochReport, NearestExemplar, Told, model_report
+from stillwatch.learn import MemoryBoundedTopics
 from stillwatch.settings import MAX_EPOCH_FRAMES, Config
 
 NO_FRAME = -1  # no epoch waits for its activation
@@ -72,15 +74,21 @@ class ActiveModels(Restorable):
     def __init__(self, table: tuple[LearnerRow, ...], learners: dict[str, Any]):
         shown = [row for row in table if isinstance(row.shown, ShownModel)]
         self._forms = {
-            row.name: Form(learners[row.name].covariance, learners[row.name].n_features_in_) for row in shown
+            row.name: Form(
+                learners[row.name].covariance,
+                learners[row.name].n_features_in_,
+                isinstance(learners[row.name], MemoryBoundedTopics),
+            )
+            for row in shown
         }
+        self._snapshots = {row.name: row.snapshot for row in shown}
         self._required = tuple(row.name for row in shown if row.is_required)
         self._learners = learners
         self.models: Models | None = None
 
     def renew(self, *, epoch: int, frame: int) -> bool:
         """Take the learners' newest models; return whether there are those that nothing is scored without."""
-        found = {name: self._learners[name].predictive() for name in self._forms}
+        found = {name: snapshot(self._learners[name]) for name, snapshot in self._snapshots.items()}
         if any(found[name] is None for name in self._required):
             return False
         known = {name: model for name, model in found.items() if model is not None}
@@ -112,7 +120,7 @@ class Learners(Restorable):
         Tells what an epoch cost, for the summary; decides nothing.
     n_patch_dims : int
         Width of the rows given to `offer`, position included.
-    n_frame_dims : int
+    n_word_dims, n_frame_dims : int
     table : tuple of LearnerRow
     """
 
@@ -122,6 +130,7 @@ class Learners(Restorable):
         clock: Clock,
         *,
         n_patch_dims: int,
+        n_word_dims: int,
         n_frame_dims: int,
         table: tuple[LearnerRow, ...] = LEARNERS,
     ):
@@ -129,13 +138,14 @@ class Learners(Restorable):
         self._clock = clock
         self._seed = config.agent.seed
         self._table = table
-        self._learners = make_learners(config, n_patch_dims=n_patch_dims, n_frame_dims=n_frame_dims, table=table)
-        room = {
+        widths = {"n_patch_dims": n_patch_dims, "n_word_dims": n_word_dims, "n_frame_dims": n_frame_dims}
+        self._learners = make_learners(config, **widths, table=table)
+        room = widths | {
             "patch_capacity": config.patches.epoch_size,
+            "word_capacity": config.topics.epoch_size,
             "frame_capacity": MAX_EPOCH_FRAMES,
-            "n_patch_dims": n_patch_dims,
-            "n_frame_dims": n_frame_dims,
             "payload_bytes": payload_bytes(config),
+            "crop_bytes": CROP_BYTES + PAYLOAD_HEADER.size,
         }
         self._filling = EpochBuffer(**room)
         self._learning = EpochBuffer(**room)
@@ -206,14 +216,24 @@ class Learners(Restorable):
             )
         }
 
-    def offer(self, sequence: int, t_ns: int, rows: np.ndarray, valid: np.ndarray, frame: np.ndarray, jpeg: bytes):
-        """Sample one accepted frame's patches for the epoch, and hand a finished epoch to the worker.
+    def offer(
+        self,
+        sequence: int,
+        t_ns: int,
+        rows: np.ndarray,
+        valid: np.ndarray,
+        words: FrameWords,
+        frame: np.ndarray,
+        jpeg: bytes,
+    ) -> None:
+        """Sample one accepted frame's patches and words for the epoch, and hand a finished epoch to the worker.
 
         Parameters
         ----------
         rows : ndarray of shape (n_patches, n_patch_dims), float32
             Descriptors as they are scored, position included.
         valid : ndarray of shape (n_patches,), bool
+        words : FrameWords
         frame : ndarray of shape (n_frame_dims,), float32
         jpeg : bytes
             Thumbnail of the frame; may be empty.
@@ -225,8 +245,10 @@ class Learners(Restorable):
         if self._filling.full:
             schedule.n_skipped += 1
         else:
-            chosen = self._sample(index, np.flatnonzero(valid))
-            self._filling.add(rows[chosen], frame, pack_payload(sequence, t_ns, jpeg))
+            chosen = self._sample([index], np.flatnonzero(valid), self._filling.patch_capacity)
+            self._filling.add(sequence, t_ns, rows[chosen], frame, jpeg)
+            chosen = self._sample([index, 1], np.flatnonzero(words.valid), self._filling.word_capacity)
+            self._filling.add_words(sequence, t_ns, words, chosen)
         if self.is_idle and self._epoch_is_over():
             self._submit()
 
@@ -268,11 +290,11 @@ class Learners(Restorable):
         self._jobs.put(None)
         self._worker.join(timeout=10.0)
 
-    def _sample(self, index: int, candidates: np.ndarray) -> np.ndarray:
-        """Choose this frame's patches: the configured share, less where the buffer would fill too early."""
-        most = max(self._filling.patch_capacity // self._config.epoch_frames, 1)
+    def _sample(self, draw: list[int], candidates: np.ndarray, capacity: int) -> np.ndarray:
+        """Choose this frame's patches or words: the configured share, less where the buffer would fill too early."""
+        most = max(capacity // self._config.epoch_frames, 1)
         n_chosen = min(int(np.ceil(self.share * len(candidates))), most, len(candidates))
-        rng = np.random.default_rng([self._seed, index])  # of the frame alone, so that a restart needs no rng state
+        rng = np.random.default_rng([self._seed, *draw])  # of the frame alone, so that a restart needs no rng state
         return np.sort(rng.choice(candidates, n_chosen, replace=False, shuffle=False))
 
     def _epoch_is_over(self) -> bool:
@@ -328,7 +350,10 @@ class Learners(Restorable):
                 self._done.set()
 
     def _learn(self, buffer: EpochBuffer, epoch: int) -> None:
-        samples = EpochSamples(buffer.rows(), buffer.descriptors(), buffer.payloads())
+        samples = EpochSamples(
+            buffer.rows(), buffer.descriptors(), buffer.payloads(), buffer.words(), buffer.documents(),
+            buffer.cropped(), buffer.crops(),
+        )  # fmt: skip
         for row in self._table:
             began = self._clock.thread_cpu_s()
             teach(row, self._learners, samples, epoch)

@@ -1,8 +1,8 @@
 """The life of an alert: what begins, goes on, ends, returns and vanishes, within a budget.
 
 Owns: the open event, the budget, the categories that were seen before.
-In: `Score`, `Verdict`, active models. Out: `EventRecord`s.
-Imports: base, settings, gate, novelty, epochs, transport.wire.
+In: `Score`, `Verdict`, `Contents`, active models. Out: `EventRecord`s.
+Imports: base, settings, gate, novelty, contents, epochs, transport.wire.
 """
 
 from stillwatch.events.life import EventLife

@@ -25,10 +25,12 @@ from stillwatch.base import (
     with_prefix,
     without_prefix,
 )
+from stillwatch.contents import Contents
 from stillwatch.epochs import Models
 from stillwatch.events.categories import CategoryLife
 from stillwatch.events.records import EventRecord, Peak, overlap, severity_of
 from stillwatch.events.rules import HISTORY, MOST_PER_HOUR, NS, RISEN, SAME_PLACE, SUBSIDED
+from stillwatch.events.views import UnusualViews
 from stillwatch.gate import Verdict
 from stillwatch.novelty import Score
 from stillwatch.settings import EventsConfig
@@ -139,6 +141,7 @@ class EventLife(Composed):
         # News of categories has its own: it must not use up the calls that something unknown is worth.
         self._news = TokenBucket(config.burst, config.alerts_per_hour)
         self._categories = CategoryLife(config)
+        self._views = UnusualViews(config)
         self._now = _Open()
         self._peak = Peak()
 
@@ -181,8 +184,18 @@ class EventLife(Composed):
         """Change how often a person may be called from now on; ValueError outside (0, 3600]."""
         self._bucket.set_rate(alerts_per_hour)
 
-    def update(self, frame: Frame, score: Score | None, verdict: Verdict, models: Models | None) -> list[EventRecord]:
-        """Take the next frame (`score` None where the gate refused it); return what people should be told now."""
+    def update(
+        self,
+        frame: Frame,
+        score: Score | None,
+        verdict: Verdict,
+        models: Models | None,
+        contents: Contents | None = None,
+    ) -> list[EventRecord]:
+        """Take the next frame (`score` None where the gate refused it); return what people should be told now.
+
+        contents : what is in view, where that was looked at
+        """
         now = self._now
         self._bucket.refill(frame.t_ns)
         self._news.refill(frame.t_ns)
@@ -198,6 +211,9 @@ class EventLife(Composed):
             if models is not None:
                 for kind, component in self._categories.update(frame.t_ns, score, models, self.active):
                     records += self._instant(frame, score, kind, component)
+            if contents is not None and self._views.update(contents, in_event=self.active):
+                peak = Peak(contents.value, contents.rarity)
+                records += self._instant(frame, score, EventKind.UNUSUAL_VIEW, -1, peak, contents.topic)
         if now.id >= 0 and frame.t_ns - now.last_novel_ns >= self._config.gap_s * NS:
             records += self._end(frame)
         return records
@@ -338,13 +354,22 @@ class EventLife(Composed):
             history=now.history.copy(),
         )
 
-    def _instant(self, frame: Frame, score: Score | None, kind: EventKind, component: int) -> list[EventRecord]:
-        """Return a record that begins and ends with this frame, where the budget allows it."""
+    def _instant(
+        self,
+        frame: Frame,
+        score: Score | None,
+        kind: EventKind,
+        component: int,
+        peak: Peak | None = None,
+        topic: int = -1,
+    ) -> list[EventRecord]:
+        """Return a record that begins and ends with this frame, where the budget allows it; `peak`: not the score's."""
         now = self._now
         if not self._news.take():
             now.not_raised_budget += 1
             return []
-        peak = Peak() if score is None else Peak().higher(score)
+        if peak is None:
+            peak = Peak() if score is None else Peak().higher(score)
         number = self._new_id()
         return [
             EventRecord(
@@ -359,6 +384,7 @@ class EventLife(Composed):
                 rarity=peak.rarity,
                 component=component,
                 history=now.history.copy(),
+                topic=topic,
             )
             for phase in ("new", "end")
         ]
@@ -370,6 +396,7 @@ class EventLife(Composed):
             "budget": self._bucket,
             "news": self._news,
             "categories": self._categories,
+            "views": self._views,
             "open": RecordPart(self._now, "events: open"),
         }
 

@@ -25,6 +25,7 @@ class EventRecord:
     end. severity: 0 to 1, from the rarity at the peak. peak, rarity: score and "one frame in N" at the peak.
     component: id of the nearest known component of the patch mixture, or -1.
     history: rarities of the last scored frames, oldest first, (HISTORY,) float32.
+    topic: id of the topic that makes the view unusual, or -1.
     """
 
     id: int
@@ -38,6 +39,7 @@ class EventRecord:
     rarity: float
     component: int
     history: np.ndarray
+    topic: int = -1
 
 
 @dataclass(frozen=True, slots=True)

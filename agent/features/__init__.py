@@ -9,7 +9,7 @@ from stillwatch.features.dense_sift import DenseSift
 from stillwatch.features.encoder import Projection, fit_pca, random_projection, save_encoder
 from stillwatch.features.extractor import FeatureExtractor, Features
 from stillwatch.features.hog import BlockHog
-from stillwatch.features.rows import CONTEXT_DIMS, RowMaker, Rows
+from stillwatch.features.rows import CONTEXT_DIMS, WORD_REACH, RowMaker, Rows
 from stillwatch.features.scspm import SparseCodePyramid, patch_descriptor
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "RowMaker",
     "Rows",
     "SparseCodePyramid",
+    "WORD_REACH",
     "fit_pca",
     "patch_descriptor",
     "random_projection",

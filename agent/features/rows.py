@@ -13,6 +13,10 @@ from stillwatch.base import CameraRule, Context, Frame
 from stillwatch.features.extractor import Features
 
 CONTEXT_DIMS = 2  # values, of either kind: rows have one width, so that models do
+WORD_STEP = 2  # every second patch across and down is a word: words are means over more
+WORD_REACH = 5  # patches across that a word is the mean of: one patch of sand and one of gravel look alike
+WORD_AXES = 8  # first values of a patch that its word has: a mean over neighbours says little in the others
+WORD_CHROMA = 2.0  # of a descriptor's unit, for a colour ratio of e
 DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
 
 
@@ -42,6 +46,12 @@ class Rows:
         By which they were made.
     ready : bool
         They mean what later rows will mean: the encoder is frozen and the kind of camera known.
+    words : ndarray of shape (n_words, n_word_dims), float32
+        What topics are learnt from: means of `plain` and of the colour ratios over neighbouring patches, masked ones
+        left out. Of every WORD_STEP-th patch, row by row.
+    word_valid : ndarray of shape (n_words,), bool
+    word_shape : tuple of int
+        Rows and columns of the words' grid.
     """
 
     patches: np.ndarray
@@ -53,6 +63,15 @@ class Rows:
     frame: np.ndarray
     rule: CameraRule
     ready: bool
+    words: np.ndarray
+    word_valid: np.ndarray
+    word_shape: tuple[int, int]
+
+    def word_centre(self, word: int) -> tuple[float, float]:
+        """Return x and y of a word, shares of width and height."""
+        row, column = divmod(word, self.word_shape[1])
+        x, y = self.centres[WORD_STEP * (row * self.grid_shape[1] + column)]
+        return float(x), float(y)
 
 
 class RowMaker:
@@ -71,10 +90,13 @@ class RowMaker:
     ----------
     n_row_dims : int
         Width of the rows: encoded patch, then the context.
+    n_word_dims : int
+        Width of the words.
     """
 
     def __init__(self, capacity_patches: int, n_patch_dims: int, step_px: int, n_sets: int = 1):
         self.n_row_dims = n_patch_dims + CONTEXT_DIMS
+        self.n_word_dims = min(WORD_AXES, n_patch_dims) + CONTEXT_DIMS
         self._step_px = step_px
         self._patches = [np.zeros((capacity_patches, self.n_row_dims), np.float32) for _ in range(n_sets)]
         self._plain = [np.zeros((capacity_patches, n_patch_dims), np.float32) for _ in range(n_sets)]
@@ -91,6 +113,10 @@ class RowMaker:
         colours = log_colours(frame, features.centres, self._step_px)
         patches[:, :-CONTEXT_DIMS] = plain
         patches[:, -CONTEXT_DIMS:] = features.centres if rule.context is Context.PLACE else colours[:, 1:]
+        shown = np.concatenate([plain[:, : self.n_word_dims - CONTEXT_DIMS], WORD_CHROMA * colours[:, 1:]], axis=1)
+        grid = features.grid_shape
+        words = neighbourhood_means(shown.reshape(*grid, -1), features.valid.reshape(grid))[::WORD_STEP, ::WORD_STEP]
+        word_valid = features.valid.reshape(grid)[::WORD_STEP, ::WORD_STEP]
         return Rows(
             patches=patches,
             plain=plain,
@@ -98,6 +124,9 @@ class RowMaker:
             centres=features.centres,
             grid_shape=features.grid_shape,
             colours=colours,
+            words=words.reshape(-1, self.n_word_dims),
+            word_valid=word_valid.ravel(),
+            word_shape=word_valid.shape,
             frame=features.frame.copy(),
             rule=rule,
             ready=features.ready and rule.decided,
@@ -121,3 +150,16 @@ def log_colours(frame: Frame, centres: np.ndarray, step_px: int) -> np.ndarray:
     picked = cells.reshape(rows, columns, 3)[row, column]
     picked[:, (0, 2)] -= picked[:, 1:2]
     return picked[:, (1, 0, 2)]
+
+
+def neighbourhood_means(values: np.ndarray, valid: np.ndarray) -> np.ndarray:
+    """Return the mean over the valid ones of each patch and its neighbours; WORD_REACH patches across.
+
+    values : ndarray of shape (rows, columns, n_dims), float32;  valid : (rows, columns), bool
+    """
+    size, border = (WORD_REACH, WORD_REACH), cv2.BORDER_REFLECT
+    if valid.all():
+        return np.asarray(cv2.blur(values, size, borderType=border))
+    weight = valid.astype(np.float32)
+    share = np.maximum(cv2.blur(weight, size, borderType=border), 1.0 / WORD_REACH**2)
+    return np.asarray(cv2.blur(values * weight[..., None], size, borderType=border) / share[..., None])

@@ -16,6 +16,7 @@ from stillwatch.learn.groups.simultaneous import SimultaneousMixture
 from stillwatch.learn.mixture.mixture import MemoryBoundedMixture
 from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture
 from stillwatch.learn.mixture.priors import Normaliser, prior_parameters
+from stillwatch.learn.topics.shares import TopicPredictive
 from stillwatch.learn.topics.topics import MemoryBoundedTopics
 
 __all__ = [
@@ -32,5 +33,6 @@ __all__ = [
     "SimultaneousMixture",
     "StreamGreedy",
     "StudentMixture",
+    "TopicPredictive",
     "prior_parameters",
 ]

@@ -2,7 +2,7 @@
 
 Owns: the stages and their order, one saved state of them all, the journal of changes.
 In: `Frame`, commands. Out: `Step`, messages, `RunCounts`.
-Imports: base, settings, gate, features, learn, epochs, novelty, events, transport.wire, transport.mirror.
+Imports: base, settings, gate, features, learn, epochs, novelty, contents, events, transport.wire, transport.mirror.
 """
 
 from stillwatch.pipeline.counts import RunCounts

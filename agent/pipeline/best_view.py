@@ -4,7 +4,7 @@ Called by agent/pipeline/pipeline.py with every scored frame. It must not decide
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import cv2
 import numpy as np
@@ -20,6 +20,7 @@ from stillwatch.base import (
     with_prefix,
     without_prefix,
 )
+from stillwatch.contents import Contents
 from stillwatch.events import EventRecord
 from stillwatch.novelty import Region, Score
 from stillwatch.pipeline.thumbnail import encode_within, scaled
@@ -31,6 +32,9 @@ LEAST_SHARE = 0.1  # of the main thing's weight: less is a blade of grass that m
 MOST_PICTURES = 3  # of one event; the last is kept for its end
 BETTER = 1.25  # times as heavy or as sharp as the picture told before: less is not worth another one
 AS_LARGE = 0.8  # of the heaviest so far: among frames that show the thing so large, the sharpest is kept
+
+NO_TOPIC = 255
+NOTHING, NOBODY = np.zeros((0, 0), np.uint8), np.zeros(0, np.int64)  # of a frame whose contents are not known
 
 Box = tuple[float, float, float, float]
 
@@ -46,13 +50,19 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one frame shows of an event. boxes: the main one first; position: its centre; jpeg: may be empty."""
+    """What one frame shows of an event. boxes: the main one first; position: its centre; jpeg: may be empty.
+
+    segments : ndarray of shape (rows, columns), uint8: places in `topics` over the whole frame, NO_TOPIC where none is
+    topics : ndarray of shape (K,), int64: ids
+    """
 
     sequence: int
     t_ns: int
     boxes: tuple[Box, ...]
     position: tuple[float, float] | None
     jpeg: bytes
+    segments: np.ndarray = field(compare=False)
+    topics: np.ndarray = field(compare=False)
 
 
 def things_of(regions: Sequence[Region], reach: tuple[float, float]) -> list[Thing]:
@@ -106,7 +116,14 @@ class BestView(Restorable):
         self._told_weight = self._told_sharpness = 0.0
         self._n_pictures = 0
 
-    def tell(self, records: Sequence[EventRecord], frame: Frame, score: Score | None, since: int) -> list[View]:
+    def tell(
+        self,
+        records: Sequence[EventRecord],
+        frame: Frame,
+        score: Score | None,
+        since: int,
+        contents: Contents | None = None,
+    ) -> list[View]:
         """Take one frame; return the view that goes with each record.
 
         Parameters
@@ -117,27 +134,29 @@ class BestView(Restorable):
             None where the gate refused the frame: it shows nothing.
         since : int
             First frame of the event that is open or about to be; -1 where there is none.
+        contents : Contents or None
+            What is in view.
         """
         ended = [self._best(self._view, record) if self._view and self._closes(record) else None for record in records]
         if since != self._start:
             self._begin(since)
         if since >= 0 and score is not None and score.regions:
-            self._look(frame, score)
+            self._look(frame, score, contents)
         return [
-            self._view_for(record, frame, score) if view is None else view
+            self._view_for(record, frame, score, contents) if view is None else view
             for view, record in zip(ended, records, strict=True)
         ]
 
     def _closes(self, record: EventRecord) -> bool:
         return record.phase == "end" and record.kind is EventKind.NOVEL and record.start_sequence == self._start
 
-    def _view_for(self, record: EventRecord, frame: Frame, score: Score | None) -> View:
+    def _view_for(self, record: EventRecord, frame: Frame, score: Score | None, contents: Contents | None) -> View:
         if record.kind is EventKind.NOVEL and record.start_sequence == self._start and self._view is not None:
             return self._best(self._view, record)
         things = things_of(score.regions if score is not None else [], self._reach(frame))
         is_new = record.phase == "new"  # later ones look alike: what changes is kept as the view
         jpeg = encode_within(scaled(frame.colour, self._width_px), self._max_bytes) if is_new else b""
-        return _view(frame, things, jpeg)
+        return _view(frame, things, jpeg, contents)
 
     def _best(self, view: View, record: EventRecord) -> View:
         """Return the kept view with its picture where that is news, else the one told before: boxes are of pictures."""
@@ -163,7 +182,7 @@ class BestView(Restorable):
         self._view, self._picture = None, np.zeros((0, 0, 3), np.uint8)
         self._told, self._told_weight, self._told_sharpness, self._n_pictures = None, 0.0, 0.0, 0
 
-    def _look(self, frame: Frame, score: Score) -> None:
+    def _look(self, frame: Frame, score: Score, contents: Contents | None) -> None:
         """Keep the frame where it shows the event better than the one kept."""
         things = things_of(score.regions, self._reach(frame))
         weight = things[0].weight
@@ -174,7 +193,7 @@ class BestView(Restorable):
         if self._weight >= AS_LARGE * self._heaviest and sharpness <= self._sharpness:
             return
         self._weight, self._sharpness = weight, sharpness
-        self._view, self._picture = _view(frame, things, b""), scaled(frame.colour, self._width_px).copy()
+        self._view, self._picture = _view(frame, things, b"", contents), scaled(frame.colour, self._width_px).copy()
 
     def _reach(self, frame: Frame) -> tuple[float, float]:
         height, width = frame.grey.shape
@@ -233,6 +252,8 @@ _VIEW = {
     "frame": Array(np.int64, (2,), low=-1),
     "boxes": Array(np.float64, (None, 4), low=0.0, high=1.0),
     "position": Array(np.float64, (2,), low=0.0, high=1.0, nan=True),
+    "segments": Array(np.uint8, (None, None)),
+    "topics": Array(np.int64, (None,), low=0),
 }
 
 
@@ -242,6 +263,8 @@ def _arrays_of(view: View | None) -> State:
         "frame": np.array([-1, 0] if view is None else [view.sequence, view.t_ns], np.int64),
         "boxes": np.array([] if view is None else view.boxes, np.float64).reshape(-1, 4),
         "position": np.array(position, np.float64),
+        "segments": np.array(NOTHING if view is None else view.segments),
+        "topics": np.array(NOBODY if view is None else view.topics),
     }
 
 
@@ -254,12 +277,17 @@ def _view_of(state: State) -> View | None:
     if np.isnan(x) != np.isnan(y):
         raise SnapshotError(f"view of the event: position ({x}, {y}) is half known")
     boxes = tuple((float(a), float(b), float(c), float(d)) for a, b, c, d in state["boxes"])
-    return View(sequence, t_ns, boxes, None if np.isnan(x) else (x, y), b"") if sequence >= 0 else None
+    shown = np.array(state["segments"]), np.array(state["topics"])
+    return View(sequence, t_ns, boxes, None if np.isnan(x) else (x, y), b"", *shown) if sequence >= 0 else None
 
 
-def _view(frame: Frame, things: list[Thing], jpeg: bytes) -> View:
+def _view(frame: Frame, things: list[Thing], jpeg: bytes, contents: Contents | None) -> View:
     position = things[0].centre if things else None
-    return View(frame.sequence, frame.t_ns, tuple(thing.box for thing in things), position, jpeg)
+    segments, topics = NOTHING, NOBODY
+    if contents is not None:
+        segments = np.where(contents.labels < 0, NO_TOPIC, contents.labels).astype(np.uint8)
+        topics = contents.ids
+    return View(frame.sequence, frame.t_ns, tuple(thing.box for thing in things), position, jpeg, segments, topics)
 
 
 def sharpness_of(grey: np.ndarray, box: Box) -> float:

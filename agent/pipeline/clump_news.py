@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stillwatch.epochs import EpochModel
+from stillwatch.epochs import EpochModel, HeldClumps
 from stillwatch.learn import StudentMixture
 
 LEAST_NEWS = 0.05  # nats a sample that believing the clumps told before costs: less is not told
@@ -38,21 +38,23 @@ class ClumpNews:
         at_once : bool
             Whatever they say, unless they are of the epoch told last.
         """
-        told = self._told.get(learnt.name)
+        held, told = learnt.held, self._told.get(learnt.name)
+        if held is None:
+            return False
         if told is not None and told.t_ns <= t_ns:
             if at_once:
-                is_due = learnt.held.epoch != told.epoch
+                is_due = held.epoch != told.epoch
             else:
-                news = _news(told.mixture, learnt)
+                news = _news(told.mixture, learnt.mixture, held)
                 is_due = news >= LEAST_NEWS and news * (t_ns - told.t_ns) / 1e9 >= PATIENCE
             if not is_due:
                 return False
-        self._told[learnt.name] = _Told(learnt.mixture, learnt.held.epoch, t_ns)
+        self._told[learnt.name] = _Told(learnt.mixture, held.epoch, t_ns)
         return True
 
 
-def _news(known: StudentMixture, learnt: EpochModel) -> float:
+def _news(known: StudentMixture, mixture: StudentMixture, held: HeldClumps) -> float:
     """Return what believing an earlier mixture costs, nats a sample, at the means of what is held now."""
-    clumps = learnt.held.clumps
-    gain = learnt.mixture.score_samples(clumps["mean"]) - known.score_samples(clumps["mean"])
+    clumps = held.clumps
+    gain = mixture.score_samples(clumps["mean"]) - known.score_samples(clumps["mean"])
     return float(np.average(gain, weights=clumps["count"]))

@@ -32,21 +32,23 @@ from stillwatch.base import (
     with_prefix,
     without_prefix,
 )
-from stillwatch.epochs import EpochReport, Learners
+from stillwatch.contents import ViewContents
+from stillwatch.epochs import CROP_BYTES, EpochReport, FrameWords, Learners
 from stillwatch.events import EventLife
-from stillwatch.features import FeatureExtractor, Features, RowMaker, Rows
+from stillwatch.features import WORD_REACH, FeatureExtractor, Features, RowMaker, Rows
 from stillwatch.gate import Gate, Verdict
 from stillwatch.novelty import CameraMotion, Novelty, Sizes
 from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.counts import Laps, RunCounts
 from stillwatch.pipeline.step import Described, Step
 from stillwatch.pipeline.summaries import Summaries
-from stillwatch.pipeline.thumbnail import jpeg_thumbnail
+from stillwatch.pipeline.thumbnail import crop_around, jpeg_thumbnail
 from stillwatch.settings import Config
 from stillwatch.transport.wire import Headers, Message
 
 MAX_LABELS = 256
 MAX_LABEL_CHARS = 64
+CROP_REACH = 2  # times what a word is the mean of: what is around it says what it is part of
 
 
 @dataclass
@@ -94,7 +96,14 @@ class Pipeline(Restorable):
         self.rows = RowMaker(capacity, n_patch_dims, config.features.step_px, n_sets=ahead + 1)
         n_row_dims = self.rows.n_row_dims
         self.novelty = Novelty(config, Sizes(capacity, n_patch_dims, n_row_dims))
-        self.learners = Learners(config, clock, n_patch_dims=n_row_dims, n_frame_dims=self.features.n_frame_dims)
+        self.contents = ViewContents(config)
+        self.learners = Learners(
+            config,
+            clock,
+            n_patch_dims=n_row_dims,
+            n_word_dims=self.rows.n_word_dims,
+            n_frame_dims=self.features.n_frame_dims,
+        )
         self.events = EventLife(config.events)
         self.view = BestView(config.exemplars, config.features.step_px)
         self._shape = (height, width)
@@ -155,20 +164,40 @@ class Pipeline(Restorable):
         """Score and learn a frame that the gate let pass."""
         passed = Laps(self.stage_seconds, self._clock)
         activation = self.learners.activate()
-        score = self.novelty.score(frame, rows, self.learners.models)
+        models = self.learners.models
+        score = self.novelty.score(frame, rows, models)
         passed.stage("novelty")
-        records = self.events.update(frame, score, verdict, self.learners.models)
-        views = self.view.tell(records, frame, score, self.events.since)
+        is_due = self.contents.is_due(frame.t_ns)
+        contents = self.contents.look(rows, models) if is_due else None
+        records = self.events.update(frame, score, verdict, models, contents)
+        shown = contents
+        if shown is None and (records or self.events.since >= 0):
+            shown = self.contents.look(rows, models)
+        passed.stage("contents")
+        views = self.view.tell(records, frame, score, self.events.since, shown)
         self.novelty.settle(score, in_event=self.events.active)
+        if is_due:
+            self.contents.settle(contents, frame.t_ns, in_event=self.events.active)
         self.features.observe(features)
         passed.stage("events")
         if rows.ready:
-            self.learners.offer(frame.sequence, frame.t_ns, rows.patches, rows.valid, rows.frame, jpeg)
+            self._offer(frame, rows, jpeg)
         passed.stage("learning")
         nearest = self.learners.nearest_exemplar(rows.frame) if records else -1
-        step = self._publish(Step(frame, verdict, score, records, views, activation, self.events.open_id, nearest))
+        told = (records, views, activation, self.events.open_id, nearest)
+        step = self._publish(Step(frame, verdict, score, *told, contents))
         passed.stage("telling")
         return step
+
+    def _offer(self, frame: Frame, rows: Rows, jpeg: bytes) -> None:
+        """Let the learners sample a frame."""
+        side = CROP_REACH * WORD_REACH * self.config.features.step_px
+
+        def crop(word: int) -> bytes:
+            return crop_around(frame.colour, rows.word_centre(word), side, CROP_BYTES)
+
+        words = FrameWords(rows.words, rows.word_valid, crop)
+        self.learners.offer(frame.sequence, frame.t_ns, rows.patches, rows.valid, words, rows.frame, jpeg)
 
     def finish(self) -> EpochReport | None:
         """End of the stream: close open events, make the epoch being learnt active, publish both.
@@ -305,6 +334,7 @@ class Pipeline(Restorable):
             "features": self.features,
             "camera": self.camera,
             "novelty": self.novelty,
+            "contents": self.contents,
             "events": self.events,
             "view": self.view,
             "learners": self.learners,

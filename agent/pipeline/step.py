@@ -6,6 +6,7 @@ Made by agent/pipeline/pipeline.py, told by agent/pipeline/summaries.py.
 from dataclasses import dataclass
 
 from stillwatch.base import Frame
+from stillwatch.contents import Contents
 from stillwatch.epochs import EpochReport
 from stillwatch.events import EventRecord
 from stillwatch.features import Features, Rows
@@ -56,6 +57,8 @@ class Step:
         Id of the event that the frame belongs to, or -1.
     nearest : int
         Id of the exemplar that the frame is nearest to, looked up where there are events; else -1.
+    contents : Contents or None
+        What is in view; None where that was not looked at.
     """
 
     frame: Frame
@@ -66,3 +69,4 @@ class Step:
     activation: EpochReport | None
     open_event: int = -1
     nearest: int = -1
+    contents: Contents | None = None

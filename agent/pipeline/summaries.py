@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from stillwatch.base import Clock, Frame, Nav, scrub
-from stillwatch.epochs import EpochExemplar, EpochModel, EpochReport
+from stillwatch.contents import Contents
+from stillwatch.epochs import EpochExemplar, EpochModel, EpochReport, HeldClumps
 from stillwatch.events import EventRecord
 from stillwatch.gate import Verdict
 from stillwatch.pipeline.best_view import View
@@ -24,6 +25,8 @@ from stillwatch.pipeline.score_batch import ScoreBatch
 from stillwatch.pipeline.step import Step
 from stillwatch.transport.wire import clump_fields
 from stillwatch.transport.wire import messages as m
+
+LEAST_SHARE = 0.002  # of a frame: less of a topic is a word or none
 
 
 class Summaries:
@@ -93,6 +96,7 @@ class Summaries:
         if score is None:
             return m.Score(**head, accepted=False, reason=step.verdict.reason, event=step.open_event)
         known = not score.learning
+        ids, shares = _shares_told(step.contents)
         return m.Score(
             **head,
             value=m.finite_or_none(score.value) if known else None,
@@ -100,6 +104,9 @@ class Summaries:
             frame_surprise=m.finite_or_none(score.frame_surprise) if known else None,
             learning=score.learning,
             event=step.open_event,
+            topic_ids=ids,
+            topic_shares=shares,
+            nav=None if ids is None else position(step.frame.nav),
         )
 
     def alerts(
@@ -133,6 +140,9 @@ class Summaries:
             picture_frame=view.sequence,
             picture_t_ns=view.t_ns,
             thumbnail=view.jpeg,
+            topic=record.topic,
+            topic_map=view.segments if view.jpeg and view.segments.size else None,
+            map_topics=view.topics if view.jpeg and view.segments.size else None,
         )
 
     def epoch(
@@ -154,18 +164,18 @@ class Summaries:
         for exemplar in self._exemplars.tell(report.exemplars):
             yield self._exemplar(exemplar, labels)
         for learnt in report.learnt:
-            if self._clumps.tell(learnt, t_ns=report.t_ns, at_once=is_last):
-                yield self._of_clumps(learnt, report)
+            if learnt.held is not None and self._clumps.tell(learnt, t_ns=report.t_ns, at_once=is_last):
+                yield self._of_clumps(learnt, learnt.held, report)
 
-    def _of_clumps(self, learnt: EpochModel, report: EpochReport) -> m.Clumps:
+    def _of_clumps(self, learnt: EpochModel, held: HeldClumps, report: EpochReport) -> m.Clumps:
         return m.Clumps(
             **self._head(m.Clumps, None, report.t_ns),
             which=learnt.name,
-            model_epoch=learnt.held.epoch,
-            memory=learnt.held.memory,
-            clump_points=learnt.held.clump_points,
-            epoch_size=learnt.held.epoch_size,
-            **clump_fields(learnt.held.clumps),
+            model_epoch=held.epoch,
+            memory=held.memory,
+            clump_points=held.clump_points,
+            epoch_size=held.epoch_size,
+            **clump_fields(held.clumps),
         )
 
     def _model(self, learnt: EpochModel, report: EpochReport, labels: Mapping[str, str]) -> m.Model:
@@ -182,8 +192,8 @@ class Summaries:
             labels={key.split("/")[1]: name for key, name in labels.items() if key.startswith(f"{learnt.name}/")},
             splits=learnt.splits,
             merges=learnt.merges,
-            clumps=learnt.held.n_clumps,
-            singlets=learnt.held.n_singlets,
+            clumps=learnt.clumps,
+            singlets=learnt.singlets,
             seconds=learnt.seconds,
             born=np.array(learnt.born, np.int64),
             died=np.array(learnt.died, np.int64),
@@ -238,6 +248,14 @@ class Summaries:
 
     def summary(self, **fields: Any) -> m.Summary:
         return m.Summary(**self._head(m.Summary, None), **fields)
+
+
+def _shares_told(contents: Contents | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return ids and shares of the topics that a frame is to be told by; None where nobody looked."""
+    if contents is None:
+        return None, None
+    told = contents.shares >= LEAST_SHARE
+    return contents.ids[told], contents.shares[told].astype(np.float32)
 
 
 def position(nav: Nav) -> m.Position | None:

@@ -30,6 +30,15 @@ def scaled(colour: np.ndarray, width_px: int) -> np.ndarray:
     return cv2.resize(colour, (width_px, max(1, round(height * width_px / width))), interpolation=cv2.INTER_AREA)
 
 
+def crop_around(colour: np.ndarray, centre: tuple[float, float], side_px: int, max_bytes: int) -> bytes:
+    """Return a square of the frame as a JPEG, moved into the frame where it reaches beyond; centre: x, y as shares."""
+    height, width = colour.shape[:2]
+    side = min(side_px, height, width)
+    left = min(max(round(centre[0] * width - side / 2), 0), width - side)
+    top = min(max(round(centre[1] * height - side / 2), 0), height - side)
+    return encode_within(colour[top : top + side, left : left + side], max_bytes)
+
+
 def encode_within(picture: np.ndarray, max_bytes: int) -> bytes:
     """Return a JPEG of the best quality that fits; then the picture is halved, twice at most; then b""."""
     for _ in range(3):

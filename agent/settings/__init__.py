@@ -17,6 +17,7 @@ from stillwatch.settings.config import (
     MixtureConfig,
     NoveltyConfig,
     SourceConfig,
+    TopicsConfig,
 )
 from stillwatch.settings.reader import Problem, allowed, config_hash, config_toml, load_config, recorded_config
 
@@ -33,6 +34,7 @@ __all__ = [
     "MixtureConfig",
     "Problem",
     "SourceConfig",
+    "TopicsConfig",
     "allowed",
     "config_hash",
     "config_toml",

@@ -129,6 +129,23 @@ class MixtureConfig(_Section, frozen=True):
         return self.memory // 2
 
 
+class TopicsConfig(_Section, frozen=True):
+    """The topic model: what is in view. `memory` counts words; half of it is the epoch."""
+
+    memory: Annotated[int, Meta(ge=200, le=200_000)] = 2000
+    document_groups: Annotated[int, Meta(ge=1, le=1000)] = 64  # frames whose shares are kept apart
+    prior_scale: Annotated[float, Meta(gt=0.0, le=1e3)] = 0.2  # a topic's covariance, in the data's own spread
+    max_components: Annotated[int, Meta(ge=1, le=200)] = 32
+    max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 30
+    halflife: Annotated[int, Meta(ge=0, le=10**12)] = 0  # words after which what was learnt counts half; 0: never
+    share_every_s: Annotated[float, Meta(ge=0.0, le=3600.0)] = 1.0  # between two frames whose shares are told
+
+    @property
+    def epoch_size(self) -> int:
+        """Words of one epoch: the other half of the memory is left to the clumps."""
+        return self.memory // 2
+
+
 class LearningConfig(_Section, frozen=True):
     """How samples reach the learners, and when a new model becomes active (counted in accepted frames)."""
 
@@ -250,6 +267,7 @@ class Config(_Section, frozen=True):
     encoder: EncoderConfig = EncoderConfig()
     patches: MixtureConfig = MixtureConfig()
     scenes: MixtureConfig = MixtureConfig(memory=200, max_components=40)
+    topics: TopicsConfig = TopicsConfig()
     learning: LearningConfig = LearningConfig()
     exemplars: ExemplarsConfig = ExemplarsConfig()
     novelty: NoveltyConfig = NoveltyConfig()

@@ -6,14 +6,22 @@ import pytest
 from stillwatch.base.clock import RealClock
 from stillwatch.base.errors import SnapshotError
 from stillwatch.base.state import state_hash
+from stillwatch.epochs.buffer import FrameWords
 from stillwatch.epochs.schedule import Learners
 from stillwatch.settings.reader import load_config
 
-N_PATCHES, PATCH_DIMS, FRAME_DIMS = 60, 6, 5
+N_PATCHES, PATCH_DIMS, WORD_DIMS, FRAME_DIMS = 60, 6, 4, 5
 SETTINGS = [
     "patches.memory=400", "scenes.memory=60", "learning.first_epoch_frames=4", "learning.epoch_frames=16",
     "learning.activation_delay_frames=3", "exemplars.k=3", "exemplars.block=8", "exemplars.validation=20",
 ]  # fmt: skip
+
+
+def words_of(number):
+    """Twelve words of a frame, half of each of two looks."""
+    rng = np.random.default_rng([6, number])
+    rows = rng.normal(size=(12, WORD_DIMS)).astype(np.float32) + np.float32(6.0) * (np.arange(12)[:, None] % 2)
+    return FrameWords(rows, np.ones(12, bool), lambda word: b"crop%d.%d" % (number, word))
 
 
 def feed(learners, start, stop):
@@ -23,7 +31,7 @@ def feed(learners, start, stop):
         rng = np.random.default_rng([5, i])
         rows = rng.normal(size=(N_PATCHES, PATCH_DIMS)).astype(np.float32)
         frame = rng.normal(size=FRAME_DIMS).astype(np.float32)
-        learners.offer(i, i * 10**8, rows, np.ones(N_PATCHES, bool), frame, b"jpeg%d" % i)
+        learners.offer(i, i * 10**8, rows, np.ones(N_PATCHES, bool), words_of(i), frame, b"jpeg%d" % i)
     return [report for report in reports if report is not None]
 
 
@@ -32,7 +40,13 @@ def make():
     made = []
 
     def make(start=0, stop=0):
-        learners = Learners(load_config(None, SETTINGS), RealClock(), n_patch_dims=PATCH_DIMS, n_frame_dims=FRAME_DIMS)
+        learners = Learners(
+            load_config(None, SETTINGS),
+            RealClock(),
+            n_patch_dims=PATCH_DIMS,
+            n_word_dims=WORD_DIMS,
+            n_frame_dims=FRAME_DIMS,
+        )
         made.append(learners)
         feed(learners, start, stop)
         return learners
@@ -70,10 +84,10 @@ def test_a_state_before_the_first_model_goes_round_too(make, other):
 
 def test_every_part_is_in_the_state(saved):
     parts = {name.split(".")[0] for name in saved}
-    learners = {"patches", "scenes", "exemplars", "scene_exemplars"}
+    learners = {"patches", "scenes", "exemplars", "scene_exemplars", "topics", "topic_examples"}
     assert parts == learners | {"buffer", "schedule", "active", "nearest", "told"}
     assert {name.split(".")[1] for name in saved if name.startswith("active.") and name.count(".") == 2} == {
-        "patches", "scenes",
+        "patches", "scenes", "topics",
     }  # fmt: skip
 
 

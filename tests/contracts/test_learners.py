@@ -24,7 +24,9 @@ def case(request):
 
 
 def test_every_learner_of_the_agents_table_is_under_the_contract():
-    used = {type(learner) for learner in make_learners(Config(), n_patch_dims=4, n_frame_dims=5).values()}
+    used = {
+        type(learner) for learner in make_learners(Config(), n_patch_dims=4, n_word_dims=3, n_frame_dims=5).values()
+    }
     assert used - {ComponentExemplars} <= {type(case.make()) for case in ALL_LEARNERS}
 
 

@@ -194,7 +194,8 @@ def noise_rows(i: int, rule: CameraRule) -> Rows:
     centres = np.stack([x, y], axis=1).astype(np.float32)
     plain = np.ascontiguousarray(patches[:, :-2])
     valid, colours, frame = np.ones(PLACES, bool), np.zeros((PLACES, 3), np.float32), np.zeros(4, np.float32)
-    return Rows(patches, plain, valid, centres, GRID, colours, frame, rule, True)
+    words = patches[::2, :4], valid[::2], (1, len(patches[::2]))
+    return Rows(patches, plain, valid, centres, GRID, colours, frame, rule, True, *words)
 
 
 def surprise() -> Surprise:

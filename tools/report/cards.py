@@ -3,14 +3,11 @@
 Called by tools/report/events.py and tools/report/compare.py. Figures that only a maker of models reads are folded away.
 """
 
-import base64
-
-import numpy as np
-
 from stillwatch.base import UsageError
 from stillwatch.settings import EventsConfig, recorded_config
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.data import Event, ReportData
+from stillwatch.tools.report.in_view import topic_layer, topic_name
 from stillwatch.tools.shared import words
 from stillwatch.transport.wire import messages as m
 
@@ -39,7 +36,9 @@ def event_card(data: ReportData, event: Event, n: str) -> str:
     shown = event.best or event.last
     about = _about(event)
     alt = f"Frame {shown.picture_frame}: {about}" if shown.picture_frame >= 0 else about
-    outlined = picture(shown.thumbnail, event.boxes, alt=alt, opens=True)
+    segments = topic_layer(data, shown.topic_map, shown.map_topics)
+    outlined = c.picture(shown.thumbnail, event.boxes, alt=alt, opens=True, layer=segments)
+    switch = f"<input type='checkbox' id='topics-{n}'><label for='topics-{n}'>topics</label>" if segments else ""
     history = event.first.history if event.first.history is not None else event.last.history
     values = [] if history is None else [float(v) for v in history]
     spark = (
@@ -50,11 +49,11 @@ def event_card(data: ReportData, event: Event, n: str) -> str:
     )
     title = words.title_of(event.first.alert_kind)
     return (
-        f"<article class='event' id='event-{n}'><div class='picture'>{outlined}</div>"
+        f"<article class='event' id='event-{n}'>{switch}<div class='picture'>{outlined}</div>"
         f"<div class='severity' title='severity {event.severity:.2f} of 1'>"
         f"<i style='width:{100 * event.severity:.0f}%'></i></div>"
         f"<div class='text'><h4>Event {n}: {c.esc(title[0].lower() + title[1:])}</h4>"
-        f"<p class='when'>{c.esc(_when(data, event))}</p><p>{c.esc(_facts(event))}</p>"
+        f"<p class='when'>{c.esc(_when(data, event))}</p><p>{c.esc(_facts(event))}</p>{_unusual(data, event)}"
         f"<p>{c.esc(words.why(event.first.alert_kind, events_config(data)))}</p>{_resembles(data, event)}{spark}"
         f"{_details(data, event, shown)}</div></article>"
     )
@@ -82,6 +81,13 @@ def _facts(event: Event) -> str:
     return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
+def _unusual(data: ReportData, event: Event) -> str:
+    """Say of which topic an unusual view shows more than it usually does."""
+    if event.first.topic < 0:
+        return ""
+    return f"<p>More than usual of <b>{topic_name(data, event.first.topic)}</b>.</p>"
+
+
 def _when(data: ReportData, event: Event) -> str:
     """Return when it began: by the stream's time and the frame, and by UTC where the two run alike."""
     when = [words.moment(event.x_ns / 1e9)]
@@ -105,7 +111,7 @@ def _resembles(data: ReportData, event: Event) -> str:
         parts.append(f"<p>Most like what you named <b>{c.esc(patches.labels[str(component)])}</b>.</p>")
     if event.nearest is not None and event.nearest.thumbnail:
         when = f"frame {event.nearest.exemplar_frame}"
-        known = picture(event.nearest.thumbnail, alt=f"{when}, kept before it")
+        known = c.picture(event.nearest.thumbnail, alt=f"{when}, kept before it")
         parts.append(
             f"<div class='like'><div class='picture'>{known}</div>"
             f"<p>The most alike view among those kept before: {c.esc(when)}.</p></div>"
@@ -132,17 +138,3 @@ def _picture_time(data: ReportData, event: Event, shown: m.Alert) -> str:
         return ""
     after_s = (event.x_ns + shown.picture_t_ns - event.first.start_t_ns) / 1e9
     return f"of frame {shown.picture_frame}, {words.moment(after_s)}: the best so far"
-
-
-def picture(jpeg: bytes, boxes: np.ndarray | None = None, *, alt: str, opens: bool = False) -> str:
-    """Return a picture with outlines, the first of them the main one; `opens`: a click shows it large."""
-    if jpeg[:2] != b"\xff\xd8":
-        return "<span class='nopicture'>no picture received</span>"
-    outlines = ""
-    for i, (x0, y0, x1, y1) in enumerate([] if boxes is None else np.clip(boxes, 0, 1).tolist()):
-        shape = f"x='{x0:.4f}' y='{y0:.4f}' width='{max(x1 - x0, 0):.4f}' height='{max(y1 - y0, 0):.4f}'"
-        outlines += f"<g{' class=main' if i == 0 else ''}><rect {shape}/><rect {shape}/></g>"
-    layer = f"<svg viewBox='0 0 1 1' preserveAspectRatio='none' aria-hidden='true'>{outlines}</svg>" if outlines else ""
-    source = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
-    image = f"<img loading='lazy' alt='{c.esc(alt)}' src='{source}'>{layer}"
-    return f"<button class='opens' title='Show it large'>{image}</button>" if opens else image

@@ -1,9 +1,10 @@
-"""Draws a report's charts as inline SVG with HTML labels, so that text keeps its size at every width.
+"""Draws a report's charts as inline SVG with HTML labels, so that text keeps its size at every width; and pictures.
 
 Called by tools/report/page.py and tools/report/compare.py. Each function returns one HTML string; it must not read
 files.
 """
 
+import base64
 import html
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -283,3 +284,22 @@ def ribbon(states: Sequence[tuple[int, str, str]], span_ns: int, first: str) -> 
             f"title='{esc(title)}'></i>"
         )
     return f"<div class='ribbon'>{out}</div>"
+
+
+def picture(jpeg: bytes, boxes: np.ndarray | None = None, *, alt: str, opens: bool = False, layer: str = "") -> str:
+    """Return a picture with outlines, the first of them the main one, over a `layer` of SVG.
+
+    opens : a click shows it large
+    """
+    if jpeg[:2] != b"\xff\xd8":
+        return "<span class='nopicture'>no picture received</span>"
+    outlines = ""
+    for i, (x0, y0, x1, y1) in enumerate([] if boxes is None else np.clip(boxes, 0, 1).tolist()):
+        shape = f"x='{x0:.4f}' y='{y0:.4f}' width='{max(x1 - x0, 0):.4f}' height='{max(y1 - y0, 0):.4f}'"
+        outlines += f"<g{' class=main' if i == 0 else ''}><rect {shape}/><rect {shape}/></g>"
+    layer += (
+        f"<svg viewBox='0 0 1 1' preserveAspectRatio='none' aria-hidden='true'>{outlines}</svg>" if outlines else ""
+    )
+    source = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"
+    image = f"<img loading='lazy' alt='{esc(alt)}' src='{source}'>{layer}"
+    return f"<button class='opens' title='Show it large'>{image}</button>" if opens else image

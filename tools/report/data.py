@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from stillwatch.tools.report.learners import EXAMPLE_ROLES
+from stillwatch.tools.report.learners import EXAMPLE_ROLES, TOPIC_PREFIX
+from stillwatch.tools.report.shares import Shares
 from stillwatch.transport.disk import Run, open_run
 from stillwatch.transport.wire import messages as m
 
@@ -173,6 +174,8 @@ class ReportData:
     galleries: dict[str, dict[int, m.Exemplar]] = field(default_factory=dict)  # exemplars by role and id
     exemplar_x: dict[int, int] = field(default_factory=dict)
     scene_pictures: dict[tuple[int, str], m.Exemplar] = field(default_factory=dict)  # examples, by component and role
+    topic_pictures: dict[tuple[int, str], m.Exemplar] = field(default_factory=dict)
+    shares: Shares = field(default_factory=Shares)
     statuses: Thinned = field(default_factory=Thinned)  # (x, Status)
     gate: list[tuple[int, str, str]] = field(default_factory=list)  # x, state, reason
     source: list[tuple[int, str, str]] = field(default_factory=list)
@@ -274,6 +277,7 @@ class _Reader:
         place.seen += 1
         place.refused += not message.accepted
         place.learning += message.learning
+        self.data.shares.add(x, message)
         if message.value is None:
             return
         place.count += 1
@@ -313,10 +317,11 @@ class _Reader:
                 gallery.pop(gone, None)
         if message.id < 0:
             return
-        if message.role in EXAMPLE_ROLES:
+        if message.role.removeprefix(TOPIC_PREFIX) in EXAMPLE_ROLES:
+            pictures = data.scene_pictures if message.role in EXAMPLE_ROLES else data.topic_pictures
             key = (message.component, message.role)
-            if message.thumbnail and (key in data.scene_pictures or len(data.scene_pictures) < 3 * MAX_EXEMPLARS):
-                data.scene_pictures[key] = message
+            if message.thumbnail and (key in pictures or len(pictures) < 3 * MAX_EXEMPLARS):
+                pictures[key] = message
             return
         gallery = data.galleries.setdefault(message.role, {})
         is_shown = message.thumbnail or (message.role != "frame" and message.id not in gallery)  # patches have none

@@ -5,7 +5,7 @@ escaped.
 """
 
 from stillwatch.tools.report import charts as c
-from stillwatch.tools.report.cards import Numbers, event_card, picture
+from stillwatch.tools.report.cards import Numbers, event_card
 from stillwatch.tools.report.data import ReportData
 from stillwatch.tools.report.learners import GALLERIES, gallery_view, in_order
 from stillwatch.tools.shared import words
@@ -88,7 +88,7 @@ def _figures(data: ReportData, role: str, items: list[m.Exemplar], label: c.Labe
         facts.append(f"chosen {label(data.exemplar_x[item.id])}")
         alt = f"Exemplar {item.id}, frame {item.exemplar_frame}"
         figures += (
-            f"<figure><div class='picture'>{picture(item.thumbnail, alt=alt, opens=True)}</div>{share}"
+            f"<figure><div class='picture'>{c.picture(item.thumbnail, alt=alt, opens=True)}</div>{share}"
             f"<figcaption>{named}{c.esc(', '.join(facts))}</figcaption></figure>"
         )
     return f"<div class='gallery'>{figures}</div>"

@@ -32,11 +32,14 @@ class GalleryView:
     nothing_usual: str = ""
 
 
+TOPICS = "topics"  # the model whose components are in view: exemplars of these roles, behind a prefix
+TOPIC_PREFIX = "topic_"
 PICTURED = "scenes"  # the mixture whose components have pictures: exemplars of these roles
 EXAMPLE_ROLES = {"most_typical": "Typical", "least_typical": "Least typical", "newest": "Newest"}
 MODELS = {
     "patches": ModelView("Patches: what small parts of the view look like", "patch", shows_energy=True),
     "scenes": ModelView("Scenes: what the whole view looks like", "scene"),
+    TOPICS: ModelView("Topics: what is in view", "topic"),
 }
 GALLERIES = {
     "frame": GalleryView(

@@ -4,7 +4,6 @@ Called by tools/report/page.py. It must keep a component's colour the same where
 """
 
 from stillwatch.tools.report import charts as c
-from stillwatch.tools.report.cards import picture
 from stillwatch.tools.report.data import ReportData
 from stillwatch.tools.report.learners import EXAMPLE_ROLES, MODELS, PICTURED, in_order, model_view
 from stillwatch.tools.shared import words
@@ -24,7 +23,9 @@ def components_section(data: ReportData, label: c.Label) -> str:
 
 
 def _scenes(data: ReportData) -> str:
-    """Show each kind of scene: its share, and frames that are typical of it, and least so, and its newest."""
+    """Show each kind of scene, where no topics were told: versions before 0.2 had scenes alone."""
+    if data.shares.mean():
+        return ""
     model = data.last_model.get(PICTURED)
     known = {component for component, _ in data.scene_pictures}
     if model is None or not known:
@@ -49,7 +50,7 @@ def _scenes(data: ReportData) -> str:
 def _scene_picture(data: ReportData, identity: int, role: str) -> str:
     found = data.scene_pictures.get((identity, role))
     return (
-        f"<div class='picture'>{picture(found.thumbnail, alt=f'Scene {identity}: {role}', opens=True)}</div>"
+        f"<div class='picture'>{c.picture(found.thumbnail, alt=f'Scene {identity}: {role}', opens=True)}</div>"
         if found is not None
         else ""
     )

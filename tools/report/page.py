@@ -12,6 +12,7 @@ from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.cards import numbers_of
 from stillwatch.tools.report.data import ReportData
 from stillwatch.tools.report.events import events_section, gallery_section
+from stillwatch.tools.report.in_view import in_view_section
 from stillwatch.tools.report.messages import message_sections
 from stillwatch.tools.report.model import components_section
 from stillwatch.tools.report.style import page
@@ -33,6 +34,7 @@ def render(data: ReportData) -> str:
         _warnings(data),
         timeline_section(data, label, numbered),
         events_section(data, label, numbered),
+        in_view_section(data, label),
         gallery_section(data, label),
         components_section(data, label),
         message_sections(data, label),
@@ -104,6 +106,8 @@ def _lead(data: ReportData, totals: dict) -> str:
         told.append(_plural(counts["novel"], "One event looked new", "{} events looked new"))
     if counts["category"]:
         told.append(_plural(counts["category"], "one new kind of scene appeared", "{} new kinds of scene appeared"))
+    if counts["unusual"]:
+        told.append(_plural(counts["unusual"], "one view was unusual as a whole", "{} views were unusual as a whole"))
     if counts["view"]:
         told.append(_plural(counts["view"], "one alert was about the view", "{} alerts were about the view"))
     text = "; ".join(told)
@@ -115,7 +119,8 @@ def _lead(data: ReportData, totals: dict) -> str:
 
 
 def _group(kind: str) -> str:
-    return {EventKind.NOVEL: "novel", EventKind.NEW_CATEGORY: "category"}.get(EventKind(kind), "view")
+    groups = {EventKind.NOVEL: "novel", EventKind.NEW_CATEGORY: "category", EventKind.UNUSUAL_VIEW: "unusual"}
+    return groups.get(EventKind(kind), "view")
 
 
 def _plural(n: int, one: str, many: str) -> str:

@@ -17,6 +17,7 @@ TITLES = {
     EventKind.RETURNED: "Something rare is back",
     EventKind.VANISHED: "Something usual is gone",
     EventKind.SCENE_CHANGE: "The whole view changed",
+    EventKind.UNUSUAL_VIEW: "An unusual view",
 }
 
 
@@ -41,6 +42,8 @@ def why(kind: str, events: EventsConfig | None = None) -> str:
         EventKind.VANISHED: f"Raised because what was in nearly every frame has been away {away}.",
         EventKind.SCENE_CHANGE: "Raised because nearly all of the view changed at once and stayed so: light, or the "
         "camera.",
+        EventKind.UNUSUAL_VIEW: f"Raised because {frames} looks in a row showed shares of topics rarer than {rare}, "
+        "each part of them known.",
     }
     return rules.get(EventKind(kind), f"Raised by the agent's rule “{kind.replace('_', ' ')}”.")
 

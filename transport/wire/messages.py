@@ -49,6 +49,11 @@ FrameNumbers = Annotated[np.ndarray, array_of("int64", "f")]
 FrameOffsets = Annotated[np.ndarray, array_of("int16", "f")]
 FrameFlags = Annotated[np.ndarray, array_of("uint8", "f")]
 ScoreValues = Annotated[np.ndarray, array_of("float32 float16", "any")]
+TopicIds = Annotated[np.ndarray, array_of("int64 int32", "k")]
+TopicShares = Annotated[np.ndarray, array_of("float32 float16", "k")]
+SharesByFrame = Annotated[np.ndarray, array_of("float32 float16", "s", "k")]
+TopicMap = Annotated[np.ndarray, array_of("uint8", "r", "c")]
+MapIds = Annotated[np.ndarray, array_of("int64 int32", "t")]
 Reasons = Annotated[list[Name], Meta(max_length=256)]
 ClumpCounts = Annotated[np.ndarray, array_of("float32 float16 uint32", "m")]
 ClumpRows = Annotated[np.ndarray, array_of("float32 float16 int8", "m", "d")]
@@ -93,6 +98,9 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     heading_deg: float | None = None
 
 
+Positions = Annotated[list[Position | None], Meta(max_length=256)]
+
+
 class Status(Message, tag="status", kw_only=True, frozen=True):
     """The heartbeat: state, counters since the run began, and health."""
 
@@ -135,13 +143,16 @@ class Score(Message, tag="score", kw_only=True, frozen=True):
     event: Annotated[Index, Meta(description="id of the open event, or -1")] = -1
     accepted: bool = True
     reason: Annotated[Name, Meta(description="why the gate refused, or empty")] = ""
+    topic_ids: Annotated[TopicIds | None, Meta(description="topics in view; null where that was not looked at")] = None
+    topic_shares: Annotated[TopicShares | None, Meta(description="of each, of the frame")] = None
+    nav: Annotated[Position | None, Meta(description="where the camera was, of a frame with shares")] = None
 
 
 class Scores(Message, tag="scores", kw_only=True, frozen=True):
     """The scores of up to a second's frames; its header is of the last of them. Readers see it as one `score` a frame.
 
-    `flags` of a frame: 1 learning, 2 refused, 4 has a value, 8 a rarity, 16 a surprise. `values`, `rarities`,
-    `surprises` and `reasons` are of the frames that have one, in their order.
+    `flags` of a frame: 1 learning, 2 refused, 4 has a value, 8 a rarity, 16 a surprise, 32 topic shares. `values`,
+    `rarities`, `surprises`, `reasons` and the rows of `topic_shares` are of the frames that have one, in their order.
     """
 
     first: Annotated[Count, Meta(description="scores of the publisher's epoch before the first of these")]
@@ -155,6 +166,9 @@ class Scores(Message, tag="scores", kw_only=True, frozen=True):
         None
     )
     reasons: Annotated[Reasons, Meta(description="why the gate refused")] = []
+    topic_ids: Annotated[TopicIds | None, Meta(description="topics of all frames that have shares")] = None
+    topic_shares: Annotated[SharesByFrame | None, Meta(description="of a frame; 0 of topics that it has not")] = None
+    topic_navs: Annotated[Positions | None, Meta(description="of the frames with shares; null: none is known")] = None
 
 
 class Alert(Message, tag="alert", kw_only=True, frozen=True):
@@ -179,6 +193,9 @@ class Alert(Message, tag="alert", kw_only=True, frozen=True):
     picture_frame: Annotated[Index, Meta(description="that boxes, x, y and thumbnail are of, or -1: not told")] = -1
     picture_t_ns: Annotated[Nanoseconds, Meta(description="its stream time; 0 where not told")] = 0
     thumbnail: Thumbnail = b""
+    topic: Annotated[Index, Meta(description="id of the topic that makes a view unusual, or -1")] = -1
+    topic_map: Annotated[TopicMap | None, Meta(description="places in map_topics over the picture; 255: none")] = None
+    map_topics: Annotated[MapIds | None, Meta(description="ids of topics")] = None
 
 
 class Model(Message, tag="model", kw_only=True, frozen=True):
@@ -269,8 +286,11 @@ class Exemplar(Message, tag="exemplar", kw_only=True, frozen=True):
     exemplar_frame: Index = -1
     exemplar_t_ns: Nanoseconds = 0
     share: Annotated[Share, Meta(description="of the recent frames nearest to it")] = 0.0
-    component: Annotated[Index, Meta(description="scene component it belongs to, or -1")] = -1
-    role: Annotated[Name, Meta(description="frame, or of a scene: most_typical, least_typical, newest")] = "frame"
+    component: Annotated[Index, Meta(description="component that it is an example of, or -1")] = -1
+    role: Annotated[
+        Name,
+        Meta(description="frame; of a scene: most_typical, least_typical, newest; of a topic the same after topic_"),
+    ] = "frame"
     label: Name = ""
     removed: IdVector | None = None
     thumbnail: Thumbnail = b""

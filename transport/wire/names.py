@@ -6,7 +6,7 @@ Positions are numbers on the wire: names are only added at the end, and none is 
 
 import enum
 
-MODELS = ("patches", "scenes")  # of the patch mixture and of the scene mixture
+MODELS = ("patches", "scenes", "topics")  # of the patch mixture, the scene mixture, the topic model
 MODEL_NUMBERS = {name: number for number, name in enumerate(MODELS)}  # thin links have room for 8, the mirror for 16
 MODEL_PATTERN = f"^({'|'.join(MODELS)})$"  # of the fields that name a model
 
@@ -25,6 +25,7 @@ class EventKind(enum.StrEnum):
     RETURNED = "returned"
     VANISHED = "vanished"
     SCENE_CHANGE = "scene_change"
+    UNUSUAL_VIEW = "unusual_view"
 
     @classmethod
     def _missing_(cls, value: object) -> "EventKind":

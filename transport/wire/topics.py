@@ -76,7 +76,7 @@ TOPICS: dict[str, Topic] = dict([
     _topic(m.Status,         1.0,   8 * KIB,     2,   3,     10.0,   1, True),
     _topic(m.Summary,        0.0,   4 * KIB,     2,   3,      0.0,   1),
     _topic(m.Model,          1.0, 512 * KIB,     4,   4,      0.0, len(MODELS), True),
-    _topic(m.Exemplar,       1.0,  16 * KIB,    64,   5,      0.0, 160),
+    _topic(m.Exemplar,       1.0,  16 * KIB,    64,   5,      0.0, 256),
     _topic(m.Score,         30.0,   1 * KIB,    64,   6,      5.0),
     _topic(m.Scores,         2.0,   8 * KIB,    64,   6,      5.0),
     _topic(m.Clumps,         1.0, 256 * KIB,     2,   7,     60.0, len(MODELS)),

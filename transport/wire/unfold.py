@@ -13,7 +13,7 @@ import numpy as np
 from stillwatch.transport.wire.errors import DecodeError
 from stillwatch.transport.wire.messages import Message, Model, Score, Scores
 
-LEARNING, REFUSED, HAS_VALUE, HAS_RARITY, HAS_SURPRISE = 1, 2, 4, 8, 16  # bits of Scores.flags
+LEARNING, REFUSED, HAS_VALUE, HAS_RARITY, HAS_SURPRISE, HAS_SHARES = 1, 2, 4, 8, 16, 32  # bits of Scores.flags
 OFFSET_NS = 100_000  # unit of Scores.offsets
 _HEADER = ("agent", "run", "boot", "epoch", "source_ns", "valid")
 _PER_COMPONENT = ("counts", "weights", "means", "variances", "covariances")
@@ -62,6 +62,8 @@ def scores_of(batch: Scores) -> Iterator[Score]:
         for array in (batch.values, batch.rarities, batch.surprises)
     )
     reasons = iter(batch.reasons)
+    shares = iter(() if batch.topic_shares is None else batch.topic_shares)
+    navs = iter(batch.topic_navs or ())
     n = len(batch.flags)
     events = [-1] * n if batch.events is None else batch.events.tolist()
     frames = list(range(batch.frame - n + 1, batch.frame + 1)) if batch.frames is None else batch.frames.tolist()
@@ -81,6 +83,9 @@ def scores_of(batch: Scores) -> Iterator[Score]:
             event=event,
             accepted=not flags & REFUSED,
             reason=next(reasons) if flags & REFUSED else "",
+            topic_ids=batch.topic_ids if flags & HAS_SHARES else None,
+            topic_shares=next(shares) if flags & HAS_SHARES else None,
+            nav=next(navs, None) if flags & HAS_SHARES else None,
         )
 
 
@@ -97,6 +102,7 @@ def check_scores(batch: Scores) -> None:
         (HAS_RARITY, "rarities"),
         (HAS_SURPRISE, "surprises"),
         (REFUSED, "reasons"),
+        (HAS_SHARES, "topic_shares"),
     ):
         found = getattr(batch, name)
         wanted, have = int(np.count_nonzero(batch.flags & flag)), 0 if found is None else len(found)
@@ -104,6 +110,11 @@ def check_scores(batch: Scores) -> None:
             raise DecodeError(f"scores: {have} {name}, flags say {wanted}")
     if batch.rarities is not None and len(batch.rarities) and float(batch.rarities.min()) < 0.0:
         raise DecodeError("scores: a rarity is below 0")
+    n_shares = 0 if batch.topic_shares is None else len(batch.topic_shares)
+    if batch.topic_navs is not None and len(batch.topic_navs) != n_shares:
+        raise DecodeError(f"scores: {len(batch.topic_navs)} positions of {n_shares} frames with shares")
+    if (batch.topic_ids is None) != (batch.topic_shares is None):
+        raise DecodeError("scores: topics without shares, or shares without topics")
 
 
 def scores_message(first: int, scores: Sequence[Score], header: dict[str, Any]) -> Scores:
@@ -114,9 +125,13 @@ def scores_message(first: int, scores: Sequence[Score], header: dict[str, Any]) 
         | HAS_VALUE * (s.value is not None)
         | HAS_RARITY * (s.rarity is not None)
         | HAS_SURPRISE * (s.frame_surprise is not None)
+        | HAS_SHARES * (s.topic_ids is not None)
         for s in scores
     ]
     frames = [s.frame for s in scores]
+    shown = [s for s in scores if s.topic_ids is not None]
+    topic_ids, topic_shares = _shares(shown)
+    navs = [s.nav for s in shown]
     is_run = frames == list(range(frames[-1] - len(frames) + 1, frames[-1] + 1))
     return Scores(
         **header,
@@ -129,7 +144,24 @@ def scores_message(first: int, scores: Sequence[Score], header: dict[str, Any]) 
         surprises=_small([s.frame_surprise for s in scores if s.frame_surprise is not None]),
         events=np.array([s.event for s in scores], np.int64) if any(s.event >= 0 for s in scores) else None,
         reasons=[s.reason for s in scores if not s.accepted],
+        topic_ids=topic_ids,
+        topic_shares=topic_shares,
+        topic_navs=navs if any(nav is not None for nav in navs) else None,
     )
+
+
+def _shares(scores: Sequence[Score]) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the topics of all these frames, and the shares of each frame by topic, to 11 bits; None for none."""
+    if not scores:
+        return None, None
+    by_topic = [
+        dict(zip(s.topic_ids.tolist(), s.topic_shares.tolist(), strict=True))
+        for s in scores
+        if s.topic_ids is not None and s.topic_shares is not None
+    ]
+    ids = sorted({topic for shares in by_topic for topic in shares})
+    shares = [[shares.get(topic, 0.0) for topic in ids] for shares in by_topic]
+    return np.array(ids, np.int64), np.array(shares, np.float16).reshape(len(by_topic), len(ids))
 
 
 def _small(values: Sequence[float]) -> np.ndarray | None:

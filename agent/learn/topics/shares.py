@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from stillwatch.base import SnapshotError
 from stillwatch.kernels import topics as kernels
 from stillwatch.learn.mixture.predictive import StudentMixture
 
@@ -29,6 +30,15 @@ class TopicPredictive:
         self.corpus = StudentMixture({name: array for name, array in summary.items() if name != "alpha"})
         self._log_weights = np.log(self.corpus.weights)
 
+    @classmethod
+    def from_summary(cls, summary: dict[str, np.ndarray]) -> "TopicPredictive":
+        """Rebuild what `MemoryBoundedTopics.summary` describes; SnapshotError where it does not fit."""
+        corpus = StudentMixture.from_summary(summary)
+        alpha = np.asarray(summary.get("alpha", ()), np.float64)
+        if alpha.shape != (corpus.n_components,) or not (np.isfinite(alpha) & (alpha > 0.0)).all():
+            raise SnapshotError(f"topics summary: alpha of shape {alpha.shape} is not above 0 for each topic")
+        return cls(summary)
+
     def log_densities(self, x: np.ndarray) -> np.ndarray:
         """Return log St(x | k), (n, K + 1) float64; the last column is the prior predictive: no topic seen so far."""
         found = np.empty((len(x), self.corpus.n_components + 1))
@@ -48,6 +58,17 @@ class TopicPredictive:
             )
             found.append(zeta)
         return np.array(found).reshape(-1, k)
+
+    def segment(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return zeta (3.20) of one document, (K,), and the place of each word's likeliest topic in it, (n,) int64.
+
+        x : ndarray of shape (n, n_features), n and K at least 1
+        """
+        densities, k = np.ascontiguousarray(self.log_densities(x)[:, :-1]), len(self.alpha)
+        zeta, expected, logits = np.zeros(k), np.zeros(k), np.zeros(k)
+        kernels.infer_document(densities, self.alpha, UPDATES, zeta, expected, logits)
+        kernels.digammas(zeta, expected)
+        return zeta, (densities + expected).argmax(axis=1)
 
     def similarity(self, x: np.ndarray, zeta: np.ndarray) -> np.ndarray:
         """Return the score (3.28) of a document's words in each of some others, (n_documents,) nats.

@@ -234,6 +234,11 @@ class MemoryBoundedTopics(StreamedModel[TopicPredictive]):
         self._require_memory()
         return None if self._predictive is None else self._predictive.corpus
 
+    def shares_model(self) -> TopicPredictive | None:
+        """Return the immutable model of shares and words after the last epoch, or None before the first."""
+        self._require_memory()
+        return self._predictive
+
     def shares_of(self, X: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
         """Return E[pi] of documents, learnt or not, (n_documents, K) float64, largest topic first.
 

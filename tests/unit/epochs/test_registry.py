@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from stillwatch.base.clock import RealClock
+from stillwatch.epochs.buffer import FrameWords
 from stillwatch.epochs.registry import (
     LEARNERS,
     PATCHES,
@@ -20,7 +21,7 @@ from stillwatch.learn import EXAMPLE_KINDS, MemoryBoundedMixture, StreamGreedy
 from stillwatch.settings.reader import load_config
 from stillwatch.transport.wire import MODELS
 
-N_PATCHES, PATCH_DIMS, FRAME_DIMS = 60, 6, 5
+N_PATCHES, PATCH_DIMS, WORD_DIMS, FRAME_DIMS = 60, 6, 4, 5
 SETTINGS = [
     "patches.memory=400", "scenes.memory=60", "learning.first_epoch_frames=4", "learning.epoch_frames=16",
     "learning.activation_delay_frames=3", "exemplars.k=3", "exemplars.block=8", "exemplars.validation=20",
@@ -50,6 +51,13 @@ MORE = (
 )
 
 
+def words_of(number):
+    """Twelve words of a frame, half of each of two looks."""
+    rng = np.random.default_rng([6, number])
+    rows = rng.normal(size=(12, WORD_DIMS)).astype(np.float32) + np.float32(6.0) * (np.arange(12)[:, None] % 2)
+    return FrameWords(rows, np.ones(12, bool), lambda word: b"crop%d.%d" % (number, word))
+
+
 def test_names_are_different_and_sections_exist():
     names = [row.name for row in LEARNERS]
     assert len(set(names)) == len(names)
@@ -63,7 +71,8 @@ def test_every_model_has_a_name_on_the_wire():
 def test_examples_are_of_a_mixture_that_learns_before_them():
     names = [row.name for row in LEARNERS]
     for place, row in enumerate(LEARNERS):
-        assert (row.learns_from is Samples.EXAMPLES) == isinstance(row.shown, ShownExamples)
+        of_another = row.learns_from in (Samples.EXAMPLES, Samples.WORDS_WITH_CROPS)
+        assert of_another == isinstance(row.shown, ShownExamples)
         if isinstance(row.shown, ShownExamples):
             assert row.shown.of in names[:place]
 
@@ -85,7 +94,12 @@ def play():
 
     def play(table, stop=30):
         learners = Learners(
-            load_config(None, SETTINGS), RealClock(), n_patch_dims=PATCH_DIMS, n_frame_dims=FRAME_DIMS, table=table
+            load_config(None, SETTINGS),
+            RealClock(),
+            n_patch_dims=PATCH_DIMS,
+            n_word_dims=WORD_DIMS,
+            n_frame_dims=FRAME_DIMS,
+            table=table,
         )
         made.append(learners)
         reports = []
@@ -94,7 +108,7 @@ def play():
             rng = np.random.default_rng([5, i])
             rows = rng.normal(size=(N_PATCHES, PATCH_DIMS)).astype(np.float32)
             frame = rng.normal(size=FRAME_DIMS).astype(np.float32)
-            learners.offer(i, i * 10**8, rows, np.ones(N_PATCHES, bool), frame, b"jpeg%d" % i)
+            learners.offer(i, i * 10**8, rows, np.ones(N_PATCHES, bool), words_of(i), frame, b"jpeg%d" % i)
         return learners, [report for report in reports if report is not None]
 
     yield play
@@ -105,7 +119,7 @@ def play():
 def test_a_row_more_is_taught_shown_saved_and_counted(play):
     learners, reports = play(MORE)
     last = reports[-1]
-    assert [model.name for model in last.learnt] == ["patches", "scenes", "views"]
+    assert [model.name for model in last.learnt] == ["patches", "scenes", "topics", "views"]
     assert last.learnt[-1].mixture is last.models["views"]
     ground = {exemplar.id for report in reports for exemplar in report.exemplars if exemplar.role == "ground"}
     assert ground
@@ -132,5 +146,5 @@ def test_a_row_more_changes_nothing_of_the_others(play):
 @pytest.mark.parametrize(("settings", "halflives"), [([], (None, None)), (["patches.halflife=5000"], (5000, None))])
 def test_a_mixture_forgets_where_its_section_says_so(settings, halflives):
     config = load_config(None, [*SETTINGS, *settings])
-    learners = {row.name: row.make(getattr(config, row.section), Sizes(6, 5, 100, 0)) for row in LEARNERS[:2]}
+    learners = {row.name: row.make(getattr(config, row.section), Sizes(6, 4, 5, 100, 0)) for row in LEARNERS[:2]}
     assert tuple(learners[name].halflife for name in (PATCHES, SCENES)) == halflives

@@ -8,14 +8,22 @@ import pytest
 
 from stillwatch.base.clock import RealClock
 from stillwatch.base.errors import SnapshotError
+from stillwatch.epochs.buffer import FrameWords
 from stillwatch.epochs.schedule import Learners
 from stillwatch.settings.reader import load_config
 
-N_PATCHES, PATCH_DIMS, FRAME_DIMS = 60, 6, 5
+N_PATCHES, PATCH_DIMS, WORD_DIMS, FRAME_DIMS = 60, 6, 4, 5
 SETTINGS = [
     "patches.memory=400", "scenes.memory=60", "learning.first_epoch_frames=4", "learning.epoch_frames=16",
     "learning.activation_delay_frames=3", "exemplars.k=3", "exemplars.block=8", "exemplars.validation=20",
 ]  # fmt: skip
+
+
+def words_of(number):
+    """Twelve words of a frame, half of each of two looks."""
+    rng = np.random.default_rng([6, number])
+    rows = rng.normal(size=(12, WORD_DIMS)).astype(np.float32) + np.float32(6.0) * (np.arange(12)[:, None] % 2)
+    return FrameWords(rows, np.ones(12, bool), lambda word: b"crop%d.%d" % (number, word))
 
 
 @pytest.fixture
@@ -24,7 +32,9 @@ def make():
 
     def make(*settings, clock=None):
         config = load_config(None, [*SETTINGS, *settings])
-        learners = Learners(config, clock or RealClock(), n_patch_dims=PATCH_DIMS, n_frame_dims=FRAME_DIMS)
+        learners = Learners(
+            config, clock or RealClock(), n_patch_dims=PATCH_DIMS, n_word_dims=WORD_DIMS, n_frame_dims=FRAME_DIMS
+        )
         made.append(learners)
         return learners
 
@@ -49,7 +59,7 @@ def feed(learners, start, stop):
         if report is not None:
             activations.append((i, report.models.epoch))
         rows, valid, frame = sample(i)
-        learners.offer(i, i * 10**8, rows, valid, frame, b"jpeg%d" % i)
+        learners.offer(i, i * 10**8, rows, valid, words_of(i), frame, b"jpeg%d" % i)
     return activations
 
 
@@ -101,7 +111,7 @@ def test_masked_patches_are_never_learnt(make):
     rows[::2] = 1e3
     valid = np.arange(N_PATCHES) % 2 == 1
     for i in range(10):
-        learners.offer(i, i, rows, valid, frame, b"")
+        learners.offer(i, i, rows, valid, words_of(i), frame, b"")
     learners.activate()
     assert np.abs(learners["patches"].clumps_["mean"]).max() < 100.0
 
@@ -147,7 +157,7 @@ def test_an_exemplar_is_announced_once_and_its_end_too(make):
             known = known - removed | ids
             assert known == {int(k) for k in learners["exemplars"].exemplar_ids_} == set(learners.exemplar_pictures())
         rows, valid, frame = sample(i)
-        learners.offer(i, i, rows, valid, frame, b"jpeg%d" % i)
+        learners.offer(i, i, rows, valid, words_of(i), frame, b"jpeg%d" % i)
     assert known
 
 

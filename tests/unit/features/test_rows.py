@@ -88,3 +88,25 @@ def test_colour_is_that_of_the_patchs_own_square():
 )
 def test_rows_are_ready_when_the_encoder_is_and_the_camera_is_known(rule, ready, means_something):
     assert rows_of(rule, ready=ready).ready is means_something
+
+
+def test_words_are_means_over_neighbours_of_every_second_patch():
+    rows = rows_of(MOVING)
+    assert rows.word_shape == (2, 2)
+    assert rows.word_valid.tolist() == [True, True, True, True]  # patch 5 is between them
+    assert rows.words.shape == (4, DIMS + CONTEXT_DIMS)
+    # Five patches across, mirrored with the border, the masked one left out: of the third patch of the first row.
+    near = np.array([4 * row + column for row in (1, 0, 0, 1, 2) for column in (0, 1, 2, 3, 3)])
+    expected = features().patches[near[near != 5]].mean(axis=0)
+    assert np.allclose(rows.words[1, :DIMS], expected, atol=1e-5)
+
+
+def test_colours_of_words_are_of_any_exposure():
+    dark, bright = (rows_of(MOVING, bgr).words[0, DIMS:] for bgr in ((40, 80, 40), (80, 160, 80)))
+    assert np.abs(dark - bright).max() < 0.3
+    assert np.abs(dark - rows_of(MOVING, (40, 40, 120)).words[0, DIMS:]).max() > 1.6
+
+
+def test_a_words_centre_is_that_of_its_patch():
+    rows = rows_of(FIXED)
+    assert [rows.word_centre(word) for word in range(4)] == [tuple(rows.centres[i].tolist()) for i in (0, 2, 8, 10)]

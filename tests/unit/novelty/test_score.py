@@ -60,6 +60,9 @@ class Stage:
             frame=np.zeros(4, np.float32),
             rule=self.rule,
             ready=self.rule.decided,
+            words=np.zeros((0, 3), np.float32),
+            word_valid=np.zeros(0, bool),
+            word_shape=(0, 0),
         )
         self.i += 1
         return frame_of(PICTURE, self.i / 10, sequence=self.i), rows

@@ -1,5 +1,7 @@
 """The fixed camera's strategy, whole: the same events from any start, in a quiet place and in a busy one."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from stillwatch.base.camera import FIXED
@@ -34,9 +36,9 @@ def rows_of(plain: np.ndarray, valid=None) -> Rows:
     centres = np.column_stack([(x.ravel() + 0.5) / GRID[1], (y.ravel() + 0.5) / GRID[0]]).astype(np.float32)
     patches = np.hstack([plain, centres]).astype(np.float32)
     valid = np.ones(N, bool) if valid is None else valid
-    return Rows(
-        patches, plain, valid, centres, GRID, np.zeros((N, 3), np.float32), np.zeros(20, np.float32), FIXED, True
-    )
+    colours, frame = np.zeros((N, 3), np.float32), np.zeros(20, np.float32)
+    words = np.zeros((0, 3), np.float32), np.zeros(0, bool), (0, 0)
+    return Rows(patches, plain, valid, centres, GRID, colours, frame, FIXED, True, *words)
 
 
 class Scene:
@@ -141,7 +143,7 @@ def test_a_grid_of_another_shape_begins_anew():
     strategy, scene = make(), Scene(4)
     told(strategy, scene, lambda i: [], 60)
     rows = rows_of(scene.frame())
-    turned = Rows(rows.patches, rows.plain, rows.valid, rows.centres, GRID[::-1], rows.colours, rows.frame, FIXED, True)
+    turned = replace(rows, grid_shape=GRID[::-1])
     assert strategy.judge(turned, MODELS, 13 * NS).statistic == 0.0
 
 

@@ -14,7 +14,7 @@ SECOND = 1_000_000_000
 
 def learnt(model: MemoryBoundedMixture, name: str = "patches") -> EpochModel:
     held = HeldClumps(model.clumps_, model.epoch_, model.memory, model.clump_points_, model.rows_per_epoch)
-    of_no_matter = dict.fromkeys(("most_sent", "horizon", "splits", "merges"), 0)
+    of_no_matter = dict.fromkeys(("most_sent", "horizon", "splits", "merges", "clumps", "singlets"), 0)
     return EpochModel(
         name=name, mixture=model.predictive(), free_energy=0.0, born=[], died=[], seconds=0.0, held=held, **of_no_matter
     )

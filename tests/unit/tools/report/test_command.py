@@ -111,7 +111,7 @@ def test_a_message_without_a_section_of_its_own_is_shown_with_its_newest_values(
 def test_a_comparison_tells_of_each_model_whether_it_came_or_not(run):
     facts = as_json(compare_folders(run, run))["a"]
     told = [name for name in facts if name.endswith(("components", "energy"))]
-    assert told == ["patch components", "patch free energy", "scene components"]
+    assert told == ["patch components", "patch free energy", "scene components", "topic components"]
 
 
 def test_a_model_without_a_section_of_its_own_is_shown(run):

@@ -12,7 +12,8 @@ from stillwatch.transport.wire import EventKind, decode, encode
 
 
 def test_the_numbers_of_kinds_on_a_thin_link_stay_what_they_were():
-    assert list(EventKind) == ["other", "novel", "new_category", "returned", "vanished", "scene_change"]
+    kinds = ["other", "novel", "new_category", "returned", "vanished", "scene_change", "unusual_view"]
+    assert list(EventKind) == kinds
 
 
 def test_a_kind_is_its_text_in_messages_and_in_json():

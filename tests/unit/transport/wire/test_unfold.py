@@ -1,5 +1,6 @@
 """Compact messages say the same as what they are made of; a change without its base says nothing."""
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -45,6 +46,39 @@ def test_batch_says_every_score_to_eleven_bits(rows):
         said, read = ([getattr(s, name) for s in some] for some in (scores, found))
         assert [value is None for value in said] == [value is None for value in read]
         np.testing.assert_allclose([v for v in read if v is not None], [v for v in said if v is not None], 1e-3, 1e-7)
+
+
+def test_shares_and_places_go_with_the_frames_that_have_them():
+    plain = scores_of([(1.0, 2.0, None, False, -1, True)] * 3)
+    places = [m.Position(latitude=12.5, longitude=-70.25), None]
+    told = [({5: 0.75, 2: 0.25}, places[0]), None, ({9: 1.0}, places[1])]
+    scores = [
+        score
+        if said is None
+        else msgspec.structs.replace(
+            score,
+            topic_ids=np.array(list(said[0]), np.int64),
+            topic_shares=np.array(list(said[0].values()), np.float32),
+            nav=said[1],
+        )
+        for score, said in zip(plain, told, strict=True)
+    ]
+    header = HEADER | {"t_ns": scores[-1].t_ns, "frame": scores[-1].frame}
+    first, second, third = Unfolder().unfold(decode(encode(scores_message(0, scores, header))))
+    assert first.topic_ids.tolist() == third.topic_ids.tolist() == [2, 5, 9]
+    assert first.topic_shares.tolist() == [0.25, 0.75, 0.0]
+    assert third.topic_shares.tolist() == [0.0, 0.0, 1.0]
+    assert (first.nav, second.nav, third.nav) == (places[0], None, None)
+    assert second.topic_ids is second.topic_shares is None
+
+
+@pytest.mark.parametrize("changes", [{"topic_shares": np.ones((1, 1), np.float16)}, {"topic_navs": [None]}])
+def test_shares_that_do_not_fit_their_batch_are_refused(changes):
+    batch = scores_message(
+        0, scores_of([(None, None, None, True, -1, True)] * 3), HEADER | {"frame": 14, "t_ns": 100_000_000}
+    )
+    with pytest.raises(DecodeError, match="scores"):
+        decode(encode(msgspec.structs.replace(batch, **changes)))
 
 
 @pytest.mark.parametrize("changes", [{"values": np.zeros(1, np.float16)}, {"reasons": ["dark"]}, {"frame": 1}])

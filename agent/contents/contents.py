@@ -1,0 +1,144 @@
+"""Topic shares of frames, and how rare they are among the frames of this camera.
+
+Called by agent/pipeline/pipeline.py with accepted frames: `look` before the learners see one, `settle` once it is known
+whether an event is open. It must not decide what is told.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from stillwatch.base import Composed, RecordPart, Stage, saved
+from stillwatch.epochs import Models
+from stillwatch.features import Rows
+from stillwatch.learn import TopicPredictive
+from stillwatch.novelty import CALIBRATION_FRAMES, SETTLING_FRAMES, RarityCalibration, RunningSpread
+from stillwatch.settings import Config
+
+NS = 1e9  # nanoseconds a second
+MASKED = -1  # label of a word that shows nothing
+INDEPENDENT = 30.0  # words that a frame's are worth: neighbours show the same thing
+LEAST_SPREAD = 1.0  # nats: frames of a view that never changes differ so little that anything would be rare
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What is in view in one frame.
+
+    Attributes
+    ----------
+    ids : ndarray of shape (K,), int64
+        Of the topics, the largest of the model first.
+    shares : ndarray of shape (K,), float64
+        Of the frame; they sum to one.
+    labels : ndarray of shape (rows, columns), int64
+        Place in `ids` of what each word shows; MASKED where it shows nothing.
+    statistic : float
+        How surprising the shares are under the model's Dirichlet, nats.
+    value : float
+        Deviations of the statistic above what frames usually have; 0 while learning.
+    rarity : float
+        One frame in this many has such shares; 1 while learning.
+    topic : int
+        Id of the topic that is most above its usual share.
+    """
+
+    ids: np.ndarray
+    shares: np.ndarray
+    labels: np.ndarray
+    statistic: float
+    value: float
+    rarity: float
+    topic: int
+
+
+@dataclass
+class _Looked:
+    """Stream time of the last frame looked at, -1 before the first, and how many were."""
+
+    t_ns: int = saved(-1, low=-1)
+    frames: int = saved(0, low=0)
+
+
+class ViewContents(Composed):
+    """Looks at a frame every so often, and remembers how surprising its shares were.
+
+    Parameters
+    ----------
+    config : Config
+    """
+
+    _where = "contents"
+
+    def __init__(self, config: Config):
+        self._every_s = config.topics.share_every_s
+        self._spread = RunningSpread(config.novelty.halflife_s, LEAST_SPREAD, LEAST_SPREAD)
+        self._calibration = RarityCalibration(config.novelty.halflife_s)
+        self._looked = _Looked()
+
+    def is_due(self, t_ns: int) -> bool:
+        """Whether the frame at stream time `t_ns` is to be told of and judged."""
+        before = self._looked.t_ns
+        return before < 0 or not 0 <= t_ns - before < self._every_s * NS
+
+    def look(self, rows: Rows, models: Models | None) -> Contents | None:
+        """Return what is in view, None where no topics are known or nothing is to be seen; it teaches nothing."""
+        topics = None if models is None else models.topics
+        if topics is None or not rows.ready or not len(topics.alpha) or not rows.word_valid.any():
+            return None
+        zeta, found = topics.segment(rows.words[rows.word_valid])
+        labels = np.full(len(rows.words), MASKED, np.int64)
+        labels[rows.word_valid] = found
+        shares = zeta / zeta.sum()
+        statistic = surprise_of(shares, topics)
+        known = self._looked.frames >= CALIBRATION_FRAMES
+        value = self._spread.standardise(statistic) if known else 0.0
+        usual = topics.alpha / topics.alpha.sum()
+        return Contents(
+            ids=topics.corpus.ids,
+            shares=shares,
+            labels=labels.reshape(rows.word_shape),
+            statistic=statistic,
+            value=value,
+            rarity=self._calibration.rarity(value) if known else 1.0,
+            topic=int(topics.corpus.ids[np.argmax(shares * np.log(shares / usual))]),
+        )
+
+    def settle(self, contents: Contents | None, t_ns: int, *, in_event: bool) -> None:
+        """Let a frame that was due teach what shares are usual; events teach nothing."""
+        looked = self._looked
+        looked.t_ns = max(t_ns, 0)
+        if contents is None:
+            return
+        if not in_event:
+            if looked.frames > SETTLING_FRAMES:
+                self._calibration.learn(self._spread.standardise(contents.statistic), t_ns)
+            self._spread.learn(contents.statistic, t_ns)
+        looked.frames += 1
+
+    # -- state -----------------------------------------------------------------------------------------------
+
+    def _parts(self) -> dict[str, Stage]:
+        return {
+            "spread": self._spread,
+            "calibration": self._calibration,
+            "looked": RecordPart(self._looked, "contents: looked at"),
+        }
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of what is remembered."""
+        return {"contents": self.parts_bytes()}
+
+
+def surprise_of(shares: np.ndarray, topics: TopicPredictive) -> float:
+    """Return minus the log probability of a frame's shares, as INDEPENDENT words, under the model's Dirichlet, nats.
+
+    The Dirichlet compound multinomial of counts (thesis 3.12, pi integrated out), without the number of orders: a frame
+    is not rare because many arrangements of its words would give the same shares.
+    """
+    alpha, counts = topics.alpha, INDEPENDENT * shares
+    total = float(alpha.sum())
+    found = math.lgamma(total) - math.lgamma(total + INDEPENDENT)
+    found += sum(math.lgamma(a + n) - math.lgamma(a) for a, n in zip(alpha.tolist(), counts.tolist(), strict=True))
+    return -found

@@ -1,0 +1,119 @@
+"""What is in view: shares of topics in a frame, what each word shows, and how rare such a frame is here."""
+
+import math
+
+import numpy as np
+import pytest
+
+from stillwatch.base.camera import MOVING
+from stillwatch.contents import ViewContents
+from stillwatch.contents.contents import INDEPENDENT, MASKED, surprise_of
+from stillwatch.epochs import Models
+from stillwatch.features import Rows
+from stillwatch.learn import MemoryBoundedTopics
+from stillwatch.settings import Config
+
+NS = 10**9
+GRID = (6, 8)
+N = GRID[0] * GRID[1]
+PLACES = {"sand": -4.0, "rock": 4.0}
+
+
+def words(rng, n_rock):
+    """The words of a frame: sand, and some of rock at the end."""
+    centre = np.where(np.arange(N)[:, None] < N - n_rock, PLACES["sand"], PLACES["rock"])
+    return rng.normal(centre, 0.5, (N, 3)).astype(np.float32)
+
+
+def rows_of(found, valid=None):
+    nothing = np.zeros((0, 3), np.float32)
+    word_valid = np.ones(N, bool) if valid is None else valid
+    flags = np.zeros(0, bool)
+    return Rows(nothing, nothing, flags, nothing, (0, 0), nothing, nothing, MOVING, True, found, word_valid, GRID)
+
+
+@pytest.fixture(scope="module")
+def models():
+    rng = np.random.default_rng(0)
+    topics = MemoryBoundedTopics(covariance="full", memory=4000, epoch_size=2000)
+    documents = [words(rng, 12 if i % 10 == 0 else 1) for i in range(40)]
+    topics.fit(np.concatenate(documents), groups=np.repeat(np.arange(40), N))
+    assert topics.n_components_ == 2
+    model = topics.shares_model()
+    return Models({"topics": model}, epoch=1, activated_frame=0)
+
+
+def test_shares_are_those_of_the_words_and_each_word_has_its_topic(models):
+    found = ViewContents(Config()).look(rows_of(words(np.random.default_rng(1), 12)), models)
+    assert found.shares == pytest.approx([0.75, 0.25], abs=0.03)  # alpha counts too
+    assert np.array_equal(found.labels.ravel(), np.repeat([0, 1], [N - 12, 12]))
+    assert np.array_equal(found.ids, models["topics"].ids)
+
+
+def test_masked_words_count_for_nothing_and_show_nothing(models):
+    valid = np.arange(N) < N - 12
+    found = ViewContents(Config()).look(rows_of(words(np.random.default_rng(1), 12), valid), models)
+    assert found.shares[1] < 0.05
+    assert (found.labels.ravel() == MASKED).sum() == 12
+
+
+def test_before_there_are_topics_nothing_is_said(models):
+    view = ViewContents(Config())
+    rows = rows_of(words(np.random.default_rng(1), 0))
+    assert view.look(rows, None) is None
+    assert view.look(rows, Models({}, epoch=0, activated_frame=0)) is None
+    assert view.look(rows_of(rows.words, np.zeros(N, bool)), models) is None
+
+
+def test_a_frame_is_due_every_so_often_of_stream_time():
+    view = ViewContents(Config())
+    assert view.is_due(0)
+    view.settle(None, 5 * NS, in_event=False)
+    assert not view.is_due(6 * NS - 1)
+    assert view.is_due(6 * NS)
+    assert view.is_due(4 * NS)  # the stream's time has begun anew
+
+
+def play(view, models, n, seed=2):
+    rng = np.random.default_rng(seed)
+    for i in range(n):
+        found = view.look(rows_of(words(rng, int(rng.integers(4)))), models)
+        view.settle(found, i * NS, in_event=False)
+    return found
+
+
+def test_known_things_in_unknown_shares_are_rare(models):
+    view = ViewContents(Config())
+    usual = play(view, models, 200)
+    assert usual.rarity < 100.0
+    rare = view.look(rows_of(words(np.random.default_rng(3), N)), models)
+    assert rare.rarity > 500.0
+    assert rare.topic == rare.ids[1]
+
+
+def test_while_learning_nothing_is_rare(models):
+    view = ViewContents(Config())
+    play(view, models, 10)
+    assert view.look(rows_of(words(np.random.default_rng(3), N)), models).rarity == 1.0
+
+
+def test_what_is_seen_in_events_does_not_become_usual(models):
+    calm, taught = ViewContents(Config()), ViewContents(Config())
+    for view in (calm, taught):
+        play(view, models, 100)
+    rows = rows_of(words(np.random.default_rng(3), N))
+    for i in range(30):
+        calm.settle(calm.look(rows, models), (100 + i) * NS, in_event=True)
+        taught.settle(taught.look(rows, models), (100 + i) * NS, in_event=False)
+    assert calm.look(rows, models).value > taught.look(rows, models).value
+
+
+def test_surprise_is_that_of_the_compound_multinomial(models):
+    topics = models.topics
+    alpha = topics.alpha
+    shares = np.array([2.0 / 3.0, 1.0 / 3.0])
+    # By the chain rule, a word at a time (Polya's urn): 20 of the first topic, then 10 of the second.
+    chances = [(alpha[0] + i) / (alpha.sum() + i) for i in range(20)]
+    chances += [(alpha[1] + i) / (alpha.sum() + 20 + i) for i in range(10)]
+    assert INDEPENDENT == 30.0
+    assert surprise_of(shares, topics) == pytest.approx(-sum(math.log(p) for p in chances))

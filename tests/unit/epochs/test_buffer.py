@@ -1,0 +1,59 @@
+"""The epoch buffer: words of a frame are one document, and some of them are cut out."""
+
+import numpy as np
+import pytest
+
+from stillwatch.base import SnapshotError, state_hash
+from stillwatch.epochs.buffer import CROPS, EpochBuffer, FrameWords, unpack_payload
+
+
+def buffer(words=20):
+    return EpochBuffer(
+        patch_capacity=50, word_capacity=words, frame_capacity=6, n_patch_dims=3, n_word_dims=2, n_frame_dims=4,
+        payload_bytes=64, crop_bytes=40,
+    )  # fmt: skip
+
+
+def fill(held, sequence, n=8):
+    rows = np.arange(2 * n, dtype=np.float32).reshape(n, 2) + 100 * sequence
+    words = FrameWords(rows, np.ones(n, bool), lambda word: b"word %d" % word)
+    held.add(sequence, sequence * 10, np.zeros((2, 3), np.float32), np.zeros(4, np.float32), b"jpeg")
+    held.add_words(sequence, sequence * 10, words, np.arange(1, n))
+    return rows
+
+
+def test_words_carry_the_number_of_their_frame():
+    held = buffer()
+    first, second = fill(held, 7), fill(held, 9)
+    assert np.array_equal(held.words(), np.concatenate([first[1:], second[1:]]))
+    assert held.documents().tolist() == [7] * 7 + [9] * 7
+
+
+def test_some_words_of_each_frame_are_cut_out_from_its_first_to_its_last():
+    held = buffer()
+    fill(held, 7)
+    fill(held, 9)
+    assert held.cropped().tolist() == [0, 2, 4, 6, 7, 9, 11, 13]
+    assert CROPS == 4
+    assert [unpack_payload(crop) for crop in held.crops()[:2]] == [(7, 70, b"word 1"), (7, 70, b"word 3")]
+
+
+def test_words_that_find_no_room_are_left_out_and_patches_go_on():
+    held = buffer(words=10)
+    for i in range(4):
+        fill(held, i)
+    assert held.n_words == 10
+    assert held.documents().tolist() == [0] * 7 + [1] * 3
+    assert (held.n_frames, held.n_patches) == (4, 8)
+
+
+def test_a_restored_buffer_is_the_same_and_a_torn_one_is_refused():
+    held, other = buffer(), buffer()
+    fill(held, 3)
+    state = held.state()
+    other.restore(state)
+    assert state_hash(other.state()) == state_hash(state)
+    for name, torn in (("documents", state["documents"][:-1]), ("cropped", state["cropped"] + 20)):
+        with pytest.raises(SnapshotError, match="epoch buffer"):
+            other.restore(state | {name: torn})
+    assert state_hash(other.state()) == state_hash(state)

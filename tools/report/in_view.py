@@ -1,0 +1,127 @@
+"""What was in view: shares of topics over time with pictures as legend, a table of topics, the track by topic.
+
+Called by tools/report/page.py and tools/report/cards.py. It must keep a topic's colour the same wherever it appears.
+"""
+
+import math
+
+import numpy as np
+
+from stillwatch.tools.report import charts as c
+from stillwatch.tools.report.data import ReportData
+from stillwatch.tools.report.learners import EXAMPLE_ROLES, TOPIC_PREFIX, TOPICS
+from stillwatch.tools.shared import words
+
+MAX_TOPICS = 24  # rows of the table
+IN_LEGEND = 8
+LEAST_SHARE = 0.01  # of what was in view: a topic with less has no place in the legend
+MAP_PX = 360
+
+
+def in_view_section(data: ReportData, label: c.Label) -> str:
+    """Show what was in view; nothing where no shares were told."""
+    mean = data.shares.mean()
+    if not mean:
+        return ""
+    chart = c.stacked_chart(data.shares.points(), span_ns=data.span_ns, label=label)
+    note = (
+        "How much of the view each kind of ground or thing took, as the agent tells them apart: a topic. Name one by "
+        f"<code>stillwatch control ENDPOINT label_component which={TOPICS} component=NUMBER label=NAME</code>."
+    )
+    return (
+        f"<h2>What was in view</h2><p class='note'>{note}</p>{chart}{_legend(data, mean)}{_track(data)}"
+        f"{_table(data, mean, label)}"
+    )
+
+
+def topic_name(data: ReportData, topic: int) -> str:
+    """Return what a topic is called, escaped: the name that a person gave it, else its number."""
+    model = data.last_model.get(TOPICS)
+    return c.esc((model.labels.get(str(topic), "") if model is not None else "") or f"topic {topic}")
+
+
+def _legend(data: ReportData, mean: dict[int, float]) -> str:
+    shown = [topic for topic, share in mean.items() if share >= LEAST_SHARE][:IN_LEGEND]
+    figures = "".join(
+        f"<figure><div class='picture'>{_crop(data, topic, 'most_typical')}</div><figcaption>{_swatch(topic)}"
+        f"{topic_name(data, topic)}, {mean[topic]:.0%}</figcaption></figure>"
+        for topic in shown
+    )
+    return f"<div class='gallery topics'>{figures}</div>"
+
+
+def _swatch(topic: int) -> str:
+    return f"<i class='swatch' style='background:{c.component_colour(topic)}'></i>"
+
+
+def _crop(data: ReportData, topic: int, role: str) -> str:
+    found = data.topic_pictures.get((topic, TOPIC_PREFIX + role))
+    if found is None:
+        return "<span class='nopicture'>no picture received</span>"
+    return c.picture(found.thumbnail, alt=f"Topic {topic}: {role.replace('_', ' ')}, frame {found.exemplar_frame}")
+
+
+def _table(data: ReportData, mean: dict[int, float], label: c.Label) -> str:
+    rows = ""
+    for topic in list(mean)[:MAX_TOPICS]:
+        pictures = "".join(f"<td><div class='picture'>{_crop(data, topic, role)}</div></td>" for role in EXAMPLE_ROLES)
+        seen = [label(when[topic]) if topic in when else "" for when in (data.shares.first, data.shares.last)]
+        bar = f"<div class='share'><i style='width:{100 * mean[topic]:.0f}%'></i></div>"
+        name = f"<b>{_swatch(topic)}{topic_name(data, topic)}</b>{bar}{mean[topic]:.1%} of the view"
+        cells = f"<td class='n'>{topic}</td><td>{c.esc(seen[0])}</td><td>{c.esc(seen[1])}</td>"
+        rows += f"<tr><td class='kind'>{name}</td>{pictures}{cells}</tr>"
+    heads = "".join(f"<th>{name}</th>" for name in EXAMPLE_ROLES.values())
+    head = f"<tr><th></th>{heads}<th class='n'>Number</th><th>First seen</th><th>Last seen</th></tr>"
+    more = len(mean) - MAX_TOPICS
+    rest = f"<p class='note'>and {words.number(more)} lesser topics</p>" if more > 0 else ""
+    return (
+        f"<details open><summary>Topics</summary><div class='scroll tall'><table class='scenes topics'>{head}{rows}"
+        f"</table></div>{rest}</details>"
+    )
+
+
+def _track(data: ReportData) -> str:
+    """Draw where the camera went, each place in the colour of what it saw most of; nothing without positions."""
+    places = data.shares.places
+    if len(places) < 2:
+        return ""
+    latitude, longitude = (np.array([place[i] for place in places]) for i in (0, 1))
+    x = (longitude - longitude.min()) * math.cos(math.radians(float(latitude.mean())))  # north is up, metres alike
+    y = latitude.max() - latitude
+    extent = max(float(x.max()), float(y.max()), 1e-9)
+    x, y = 10 + (MAP_PX - 20) * x / extent, 10 + (MAP_PX - 20) * y / extent
+    marks = "".join(
+        f"<circle cx='{a:.1f}' cy='{b:.1f}' r='4' style='fill:{c.component_colour(topic)}'><title>"
+        f"{topic_name(data, topic)}</title></circle>"
+        for a, b, (_, _, topic) in zip(x.tolist(), y.tolist(), places, strict=True)
+    )
+    wide, tall = float(x.max()) + 10, float(y.max()) + 10
+    metres = extent * 111_320
+    return (
+        f"<h3>Along the track</h3><p class='note'>What the camera saw most of, north up; {words.number(metres)} m "
+        f"across.</p><svg class='track' viewBox='0 0 {wide:.0f} {tall:.0f}' style='width:{wide:.0f}px'>{marks}</svg>"
+    )
+
+
+def topic_layer(data: ReportData, topic_map: np.ndarray | None, ids: np.ndarray | None) -> str:
+    """Return a layer over a picture that shows which part of it is of which topic; empty where that is not known."""
+    if topic_map is None or ids is None or not topic_map.size:
+        return ""
+    rows, columns = topic_map.shape
+    known = ids.tolist()
+    cells = ""
+    for y, row in enumerate(topic_map.tolist()):
+        x = 0
+        while x < columns:
+            end = next((k for k in range(x, columns) if row[k] != row[x]), columns)
+            if row[x] < len(known):
+                topic = known[row[x]]
+                cells += (
+                    f"<rect x='{x}' y='{y}' width='{end - x}' height='1' style='fill:{c.component_colour(topic)}'>"
+                    f"<title>{topic_name(data, topic)}</title></rect>"
+                )
+            x = end
+    return (
+        f"<svg class='segments' viewBox='0 0 {columns} {rows}' preserveAspectRatio='none' aria-hidden='true'>"
+        f"{cells}</svg>"
+    )

@@ -1,0 +1,93 @@
+"""What was in view over time, in bounded memory: shares of topics by stretch, when each was seen, where the camera was.
+
+Filled by tools/report/data.py, read by tools/report/in_view.py. It must not know how anything is drawn.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stillwatch.transport.wire import messages as m
+
+MAX_STRETCHES = 400
+MAX_PLACES = 2000
+SEEN = 0.01  # of a frame: less of a topic is not seen
+
+
+@dataclass
+class Stretch:
+    """Sums of the shares of some frames."""
+
+    frames: int = 0
+    sums: dict[int, float] = field(default_factory=dict)
+
+    def merge(self, other: "Stretch") -> None:
+        """Fold a neighbour into this one."""
+        self.frames += other.frames
+        for topic, total in other.sums.items():
+            self.sums[topic] = self.sums.get(topic, 0.0) + total
+
+
+class Shares:
+    """Shares by stretches of equal length over an unknown span: when they run out, neighbours are merged.
+
+    Attributes
+    ----------
+    first, last : dict of int to int
+        When each topic was first and last seen, ns.
+    places : list of (latitude, longitude, topic)
+        Where the camera was, and what it saw most of.
+    """
+
+    def __init__(self, width_ns: int = 100_000_000):
+        self.first: dict[int, int] = {}
+        self.last: dict[int, int] = {}
+        self.places: list[tuple[float, float, int]] = []
+        self._width_ns = width_ns
+        self._stretches: dict[int, Stretch] = {}
+        self._every = 1
+        self._placed = 0
+
+    def add(self, x_ns: int, score: m.Score) -> None:
+        """Take the shares of a frame; one without is nothing."""
+        if score.topic_ids is None or score.topic_shares is None or not len(score.topic_ids):
+            return
+        shares = dict(zip(score.topic_ids.tolist(), score.topic_shares.astype(float).tolist(), strict=True))
+        self._at(x_ns).merge(Stretch(1, shares))
+        for topic in (topic for topic, share in shares.items() if share >= SEEN):
+            self.first.setdefault(topic, x_ns)
+            self.last[topic] = x_ns
+        nav = score.nav
+        if nav is not None and nav.latitude is not None and nav.longitude is not None:
+            self._place(nav.latitude, nav.longitude, max(shares, key=lambda topic: shares[topic]))
+
+    def _at(self, x_ns: int) -> Stretch:
+        while x_ns // self._width_ns >= MAX_STRETCHES:
+            self._width_ns *= 2
+            merged: dict[int, Stretch] = {}
+            for index in sorted(self._stretches):
+                merged.setdefault(index // 2, Stretch()).merge(self._stretches[index])
+            self._stretches = merged
+        return self._stretches.setdefault(x_ns // self._width_ns, Stretch())
+
+    def _place(self, latitude: float, longitude: float, topic: int) -> None:
+        if self._placed % self._every == 0:
+            self.places.append((latitude, longitude, topic))
+            if len(self.places) >= MAX_PLACES:
+                self.places, self._every = self.places[::2], 2 * self._every
+        self._placed += 1
+
+    def points(self) -> list[tuple[int, np.ndarray, np.ndarray]]:
+        """Return (beginning in ns, ids, shares) of every stretch, in order of time."""
+        return [
+            (index * self._width_ns, np.array(list(stretch.sums), np.int64), np.array(list(stretch.sums.values())))
+            for index, stretch in sorted(self._stretches.items())
+        ]
+
+    def mean(self) -> dict[int, float]:
+        """Return the mean share of each topic over all frames, the largest first."""
+        whole = Stretch()
+        for stretch in self._stretches.values():
+            whole.merge(stretch)
+        frames = max(whole.frames, 1)
+        return {topic: total / frames for topic, total in sorted(whole.sums.items(), key=lambda item: -item[1])}
