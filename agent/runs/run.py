@@ -1,6 +1,6 @@
 """Reads a run: `stillwatch.open_run(path)` gives its events, scores, models, exemplars and pictures.
 
-Used by people's programs and by the events and scores commands. It must not change the folder.
+Used by people's programs and by the events, scores and topics commands. It must not change the folder.
 """
 
 import pathlib
@@ -12,10 +12,12 @@ from stillwatch.transport.disk import Run
 from stillwatch.transport.disk import open_run as open_folder
 from stillwatch.transport.wire import Alert, Exemplar, Message, Model, Score
 
+TOPICS = "topics"  # the model whose components are in view
 EVENT_COLUMNS = (
     "id", "kind", "phase", "t_utc", "stream_s", "end_s", "frame", "end_frame", "duration_s", "severity", "rarity",
     "score", "x", "y", "boxes", "picture_frame", "nearest", "run",
 )  # fmt: skip
+TOPIC_COLUMNS = ("frame", "t_utc", "stream_s", "topic", "name", "share", "latitude", "longitude", "run")
 SCORE_COLUMNS = ("frame", "t_utc", "stream_s", "score", "rarity", "state", "event", "run")
 
 
@@ -96,6 +98,39 @@ class RunTables:
                     }
                 )
         return Table("scores", SCORE_COLUMNS, rows)
+
+    def topics(self) -> Table:
+        """Return one row a frame and topic in view, of the frames whose shares were told, the largest share first.
+
+        frame, t_utc, stream_s, topic (its number), name (that a person gave it, as told last, or None), share (of the
+        frame), latitude and longitude (None where not known), run.
+        """
+        starts: dict[tuple[str, int], int] = {}
+        rows: list[dict[str, Any]] = []
+        names: dict[str, str] = {}
+        for _, message in self._folder.messages({"score", "model"}):
+            started = starts.setdefault((message.run, message.epoch), message.t_ns)
+            if isinstance(message, Model) and message.which == TOPICS:
+                names = message.labels
+            if not isinstance(message, Score) or message.topic_ids is None or message.topic_shares is None:
+                continue
+            nav = message.nav
+            common = {
+                "frame": message.frame,
+                "t_utc": utc_text(message.wall_ns),
+                "stream_s": round((message.t_ns - started) / 1e9, 3),
+                "latitude": None if nav is None else nav.latitude,
+                "longitude": None if nav is None else nav.longitude,
+                "run": message.run,
+            }
+            shares = zip(message.topic_ids.tolist(), message.topic_shares.astype(float).tolist(), strict=True)
+            rows += [
+                common | {"topic": topic, "share": share}
+                for topic, share in sorted(shares, key=lambda item: -item[1])
+                if share > 0.0
+            ]
+        named = [row | {"name": names.get(str(row["topic"]))} for row in rows]
+        return Table("topics", TOPIC_COLUMNS, named)
 
     def models(self) -> dict[str, Model]:
         """Return the newest model of each name: its arrays are NumPy's (WIRE.md says which)."""

@@ -154,7 +154,7 @@ def test_a_required_model_that_is_missing_is_refused(other, saved):
 
 def test_more_samples_than_there_is_room_for_are_refused(other, saved):
     n = load_config(None, SETTINGS).patches.epoch_size + 1
-    refused(other, saved | {"buffer.patches": np.zeros((n, PATCH_DIMS), np.float32)}, "201 patches")
+    refused(other, saved | {"buffer.patches": np.zeros((n, PATCH_DIMS), np.float32)}, "patches has 201 rows")
 
 
 def test_payloads_that_do_not_fit_their_frames_are_refused(other, saved):

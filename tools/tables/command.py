@@ -1,6 +1,6 @@
-"""Prints a run's events or scores as a table.
+"""Prints a run's events, scores or topics as a table.
 
-The `events` and `scores` commands. agent/runs reads the folder.
+The `events`, `scores` and `topics` commands. agent/runs reads the folder.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     tables = open_run(args.run)
-    table = tables.scores() if args.command == "scores" else tables.events()
+    table = {"scores": tables.scores, "topics": tables.topics, "events": tables.events}[args.command]()
     if args.json:
         print_json({"rows": table.rows})
     elif args.csv:
@@ -60,6 +60,9 @@ def _tell(table: Table) -> None:
             score = f"{row['score']:8.3f}" if known else " " * 8
             print(f"{words.moment(row['stream_s'])}  frame {row['frame']:<8}{score}  {shown(rare)}")
         return
+    if table.name == "topics":
+        _tell_topics(table)
+        return
     for row in table:
         parts = [words.moment(row["stream_s"])] + [f"frame {row['frame']}"] * (row["frame"] is not None)
         parts += [f"event {row['id']}", words.title_of(row["kind"]).lower()]
@@ -72,3 +75,16 @@ def _tell(table: Table) -> None:
         print(shown("  ".join(parts)))
     if not len(table):
         print("no event was told")
+
+
+def _tell_topics(table: Table) -> None:
+    """Print a line a frame: what is in view, the largest share first."""
+    lines: dict[tuple[str, int], list[str]] = {}
+    for row in table:
+        head = [f"{words.moment(row['stream_s'])}  frame {row['frame']:<8}"]
+        name = row["name"] or f"topic {row['topic']}"
+        lines.setdefault((row["run"], row["frame"]), head).append(f"{row['share']:.0%} {name}")
+    for parts in lines.values():
+        print(shown("  ".join(parts)))
+    if not lines:
+        print("no topic was told")

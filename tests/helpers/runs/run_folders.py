@@ -80,7 +80,24 @@ def _model(maker, which, step, frame, rng):
     )
 
 
-def make_run(path, *, n_frames=900, seed=0, lossy=None, config="[agent]\nid = 'cam1'\n", finish=True):
+def _topics(maker, i, rng):
+    """Send the topic model, and what two topics look like."""
+    _model(maker, "topics", i // 200, i, rng)
+    for topic, role in ((0, "most_typical"), (1, "newest")):
+        name = {"role": f"topic_{role}", "component": topic}
+        maker.send(m.Exemplar, i, id=(1 << 33) + topic, exemplar_frame=i, thumbnail=thumbnail(i, False), **name)
+
+
+def _in_view(i):
+    """What is told of every tenth frame: sand, and rock on the way north."""
+    if i % 10:
+        return {}
+    shares = np.array([0.75, 0.25], np.float32)
+    ids, place = np.array([0, 1], np.int64), m.Position(latitude=10.0 + i / 1e5, longitude=20.0)
+    return {"topic_ids": ids, "topic_shares": shares if i < 500 else shares[::-1].copy(), "nav": place}
+
+
+def make_run(path, *, n_frames=900, seed=0, lossy=None, config="[agent]\nid = 'cam1'\n", finish=True, topics=False):
     """Write a run of `n_frames` frames at 10 a second with three events; return its folder's path."""
     rng = np.random.default_rng(seed)
     maker = RunMaker(path)
@@ -98,7 +115,14 @@ def make_run(path, *, n_frames=900, seed=0, lossy=None, config="[agent]\nid = 'c
         if dark or learning:
             maker.send(m.Score, i, learning=learning, accepted=not dark, reason="dark" if dark else "")
         else:
-            maker.send(m.Score, i, value=value, rarity=float(np.exp(value * 1.4)), event=event)
+            maker.send(
+                m.Score,
+                i,
+                value=value,
+                rarity=float(np.exp(value * 1.4)),
+                event=event,
+                **(_in_view(i) if topics else {}),
+            )
             history = [*history, value][-30:]
         for k, (a, b) in enumerate(EVENTS):
             if i in (a + 2, b):
@@ -126,6 +150,8 @@ def make_run(path, *, n_frames=900, seed=0, lossy=None, config="[agent]\nid = 'c
         if i % 100 == 99:
             _model(maker, "patches", i // 100, i, rng)
             _model(maker, "scenes", i // 200, i, rng)
+            if topics:
+                _topics(maker, i, rng)
             maker.send(
                 m.Exemplar,
                 i,

@@ -13,8 +13,10 @@ from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.command import write_report
 from stillwatch.tools.report.compare import as_json, compare_folders
 from stillwatch.tools.report.data import Curve, Thinned, read_report
+from stillwatch.tools.report.in_view import topic_layer
 from stillwatch.tools.report.messages import message_sections
 from stillwatch.tools.report.model import components_section
+from stillwatch.tools.report.page import render
 from stillwatch.transport.disk.record_format import log_files
 from stillwatch.transport.wire import messages as m
 
@@ -346,3 +348,23 @@ def test_the_thresholds_are_named_where_they_are_drawn(page):
 
 def test_every_picture_says_what_it_shows(page):
     assert "alt=''" not in page
+
+
+def test_what_was_in_view_is_shown_with_its_pictures_and_its_track(tmp_path):
+    data = read_report(make_run(tmp_path, topics=True))
+    html = render(data)
+    section = html[html.index("<h2>What was in view</h2>") :]
+    assert "Along the track" in section
+    shares = data.shares.mean()
+    assert shares == pytest.approx({0: 39 / 76, 1: 37 / 76})  # 40 frames of 76 before the turn
+    assert f"topic 0, {shares[0]:.0%}" in section
+    assert "Kinds of scene" not in html
+
+
+def test_a_layer_names_the_topic_of_each_part_of_a_picture(run):
+    data = read_report(run)
+    layer = topic_layer(data, np.array([[0, 0, 1], [255, 1, 1]], np.uint8), np.array([7, 9]))
+    assert layer.count("<rect") == 3
+    assert "x='0' y='0' width='2'" in layer
+    assert "topic 7" in layer
+    assert topic_layer(data, None, None) == ""

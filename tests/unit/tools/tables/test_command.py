@@ -52,6 +52,14 @@ def test_without_a_form_it_is_for_people(run, capsys):
     assert first == "0:26.0  frame 260  event 0  something new  left  one frame in 4\u202f000  for 4.0 s"
 
 
+def test_topics_are_for_people_and_for_programs(tmp_path, capsys):
+    run = str(make_run(tmp_path, n_frames=150, topics=True))
+    assert main(["topics", run]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "0:10.0  frame 100       75% topic 0  25% topic 1"
+    assert main(["topics", run, "--csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "frame,t_utc,stream_s,topic,name,share,latitude,longitude,run"
+
+
 def test_time_codes_are_start_and_end_of_every_event_and_last_a_second_at_least():
     assert time_codes(spans((51.7, 62.0), (3725.25, 3725.25))) == [
         "00:00:51.700", "00:01:02.000", "01:02:05.250", "01:02:06.250",
