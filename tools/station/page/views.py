@@ -38,8 +38,6 @@ class Seen:
     frame: int = -1
     wall_ns: int = 0
     jpeg: bytes = b""
-    control: Control | None = None
-    client: ControlClient | None = None
 
 
 class Views:
@@ -68,17 +66,16 @@ class Views:
             return seen if time.monotonic() - seen.at < FRESH_S + DEADLINE_S and seen.jpeg else None
 
     def _ask(self, seen: Seen, control: Control) -> None:
-        if seen.client is None or seen.control != control:
-            if seen.client is not None:
-                seen.client.close()
-            seen.client, seen.control = ControlClient(control.endpoint, clock=RealClock(), keys=control.keys), control
-            seen.client.open()
+        client = ControlClient(control.endpoint, clock=RealClock(), keys=control.keys)
         wanted = {"width_px": WIDTH_PX, "max_bytes": MOST_BYTES}
         try:
-            reply = seen.client.request("request_picture", wanted, timeout_s=DEADLINE_S)
+            client.open()
+            reply = client.request("request_picture", wanted, timeout_s=DEADLINE_S)
         except TransportError:
             seen.left_alone_until = time.monotonic() + LEFT_ALONE_S
             return
+        finally:
+            client.close()
         frame, wall_ns = reply.result.get("frame"), reply.result.get("wall_ns")
         frame = frame if isinstance(frame, int) and -1 <= frame < 2**62 else -1
         wall_ns = wall_ns if isinstance(wall_ns, int) and 0 <= wall_ns < 2**62 else 0
