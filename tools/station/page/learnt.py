@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stillwatch.tools.report import model_view
+from stillwatch.tools.report import PICTURED, model_view
 from stillwatch.transport.wire import Model, TransportError, decode
 
 MOST_ROWS = 12
@@ -37,8 +37,16 @@ def component_name(store: Any, agent: str, component: int) -> str:
 
 
 def in_view(store: Any, agent: str) -> list[dict[str, Any]]:
-    """Return for each model its title, a note, and rows of (name, share of the largest, share in words)."""
+    """Return for each model its title, a note, and rows of (name, share of the largest, share in words, picture).
+
+    Pictures are the addresses of the most typical frames, for the mixture whose components have them.
+    """
     found = []
+    typical = {
+        row["component"]: f"/agents/{agent}/exemplars/{row['exemplar']}.jpg"
+        for row in store.exemplars(agent)
+        if row["role"] == "most_typical" and row["has_picture"]
+    }
     for model in sorted(_models(store, agent), key=lambda model: model.which != "scenes"):
         view = model_view(model.which)
         shares = np.nan_to_num(model.weights.astype(np.float64))
@@ -50,6 +58,7 @@ def in_view(store: Any, agent: str) -> list[dict[str, Any]]:
                 model.labels.get(str(int(model.ids[i])), f"{view.noun} {int(model.ids[i])}"),
                 float(shares[i]) / largest,
                 f"{shares[i]:.0%}" if shares[i] >= 0.01 else "under 1%",
+                typical.get(int(model.ids[i]), "") if model.which == PICTURED else "",
             )
             for i in order
         ]
@@ -58,5 +67,6 @@ def in_view(store: Any, agent: str) -> list[dict[str, Any]]:
             note = f"After {model.model_epoch} learning epochs, largest first" + (
                 f"; {more} more." if more > 0 else "."
             )
-            found.append({"title": view.title, "note": note, "rows": rows})
+            has_pictures = any(row[3] for row in rows)
+            found.append({"title": view.title, "note": note, "rows": rows, "has_pictures": has_pictures})
     return found
