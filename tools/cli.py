@@ -212,7 +212,7 @@ class Starting:
         turn, waits = 0, self.AFTER_S
         while not self._done.wait(waits):
             mark, waits = self.MARKS[turn % len(self.MARKS)], 0.2
-            sys.stderr.write(f"\r{mark} compiling; a first start takes about 25 s, later ones do not")
+            sys.stderr.write(f"\r{mark} starting; a first start compiles for about 25 s, later ones do not")
             sys.stderr.flush()
             turn += 1
         if turn:

@@ -11,12 +11,13 @@ import msgspec
 
 from stillwatch.base import ExitCode, __version__
 from stillwatch.settings import Config, allowed
-from stillwatch.tools.cli import COMMANDS, build_parser
+from stillwatch.tools.cli import COMMANDS, GROUPS, build_parser
 from stillwatch.tools.pages.configs import comments_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=PAGES, help="commands, settings: Markdown; man: for man(1); bash: completion")
+    about = "commands, settings: Markdown; man: for man(1); bash, zsh: completion"
+    parser.add_argument("what", choices=PAGES, help=about)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -108,6 +109,10 @@ def _roff(text: str) -> str:
     return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped
 
 
+def _options_of(command: str) -> list[str]:
+    return [word for written, _ in arguments_of(command) for word in re.findall(r"(?<![\w-])--?[a-z][\w-]*", written)]
+
+
 def bash_completion() -> str:
     """Return a completion script for bash: commands, their members, their options, files."""
     first = sorted({command.partition(" ")[0] for command in COMMANDS})
@@ -117,10 +122,7 @@ def bash_completion() -> str:
         if members:
             cases.append(f"    {group}) words='{' '.join(members)}' ;;")
     for command in COMMANDS:
-        options = [
-            word for written, _ in arguments_of(command) for word in re.findall(r"(?<![\w-])--?[a-z][\w-]*", written)
-        ]
-        cases.append(f"    '{command}') words='{' '.join(options)}' ;;")
+        cases.append(f"    '{command}') words='{' '.join(_options_of(command))}' ;;")
     return f"""# bash completion of stillwatch {__version__}; source it, or put it into /etc/bash_completion.d
 _stillwatch() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} words=''
@@ -145,9 +147,55 @@ complete -o filenames -F _stillwatch stillwatch
 """
 
 
+def zsh_completion() -> str:
+    """Return a completion function for zsh: commands and members with what they do, their options, files."""
+    groups: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
+    for command, (_, text) in COMMANDS.items():
+        group, _, member = command.partition(" ")
+        first.setdefault(group, GROUPS[group] if member else text)
+        if member:
+            groups.setdefault(group, []).append(_described(member, text))
+    commands = " ".join(_described(name, text) for name, text in first.items())
+    members = "\n".join(f"    {name}) told=({' '.join(of)}) ;;" for name, of in groups.items())
+    options = "\n".join(f"    '{command}') compadd -- {' '.join(_options_of(command))} ;;" for command in COMMANDS)
+    return f"""#compdef stillwatch
+# zsh completion of stillwatch {__version__}; as the file _stillwatch in a folder of $fpath
+_stillwatch() {{
+  local -a told
+  if (( CURRENT == 2 )); then
+    told=({commands})
+    _describe -t commands command told
+    _files
+    return
+  fi
+  local name=${{words[2]}}
+  case $name in
+{members}
+  esac
+  if (( $#told )); then
+    (( CURRENT == 3 )) && _describe -t commands member told
+    [[ " $told" == *" ${{words[3]}}:"* && -n ${{words[3]}} ]] && name="$name ${{words[3]}}"
+  fi
+  case $name in
+{options}
+  esac
+  _files
+}}
+_stillwatch "$@"
+"""
+
+
+def _described(name: str, text: str) -> str:
+    """Return a word and what it does as _describe wants them: name:text, in single quotes."""
+    quoted = text.replace("'", "'\\''").replace(":", "\\:")
+    return f"'{name}:{quoted}'"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "commands": commands_page,
     "settings": settings_page,
     "man": man_page,
     "bash": bash_completion,
+    "zsh": zsh_completion,
 }

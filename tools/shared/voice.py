@@ -93,9 +93,9 @@ class RunVoice:
         if self._as_json or self._quiet:
             return
         refused = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in sorted(counts.refused.items()))
-        parts = [f"{counts.frames} frames", f"{counts.accepted} accepted"]
+        parts = [words.count(counts.frames, "frame"), f"{counts.accepted} accepted"]
         parts += [f"refused: {refused}"] * bool(refused) + [f"{counts.dropped} dropped"] * bool(counts.dropped)
-        parts.append(f"{counts.events} events, {counts.alerts} alerts")
+        parts.append(f"{words.count(counts.events, 'event')}, {words.count(counts.alerts, 'alert')}")
         self.note(f"{result.reason}: {'; '.join(parts)}")
         if result.learning < 1.0 and counts.frames:
             self.note(_nothing_judged(counts))
@@ -125,7 +125,12 @@ def _nothing_judged(counts: RunCounts) -> str:
     """Say that no event does not mean that nothing happened: no frame was judged; and what to do about it."""
     if not counts.accepted:
         return "NOTHING WAS JUDGED: no frame could be used; the report says why, by frame"
-    usable = f"{counts.accepted} usable frame{'s' * (counts.accepted != 1)}"
+    if counts.refused.get("global_change", 0) > counts.accepted:
+        return (
+            "NOTHING WAS JUDGED: nearly every picture shows another view than the one before it; single "
+            "pictures of many places are for: stillwatch survey FOLDER"
+        )
+    usable = words.count(counts.accepted, "usable frame")
     return (
         f"NOTHING WAS JUDGED: it was still learning what is usual here, after {usable}; give it a longer source (some "
         "seconds of the usual), or play this one several times, as in 'clip.mp4?loop=3'"

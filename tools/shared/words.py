@@ -76,6 +76,11 @@ def number(value: float) -> str:
     return f"{value:,.0f}".replace(",", _THIN_SPACE)
 
 
+def count(n: int, what: str) -> str:
+    """Return how many there are of something whose plural takes an s."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
 def rarity(value: float) -> str:
     """Return N of "one frame in N"."""
     return "over a million" if value >= MOST_RARE else number(value)

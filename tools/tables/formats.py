@@ -12,6 +12,7 @@ from typing import Any
 
 from stillwatch.base import UsageError
 from stillwatch.runs import Table
+from stillwatch.tools.shared import words
 
 LEAST_CLIP_S = 1.0  # an event of one moment is still something to look at
 MOST_EDITS = 999  # an edit list numbers them with three digits
@@ -83,7 +84,7 @@ def edit_list(table: Table, fps: float, clip: str) -> Iterator[str]:
         codes = (first, last, recorded, recorded + last - first)
         recorded = codes[3]
         yield f"\n{i:03d}  AX       V     C        {' '.join(_frame_code(code, rate) for code in codes)}\n"
-        yield f"* FROM CLIP NAME: {clip}\n* EVENT {row['id']}: {row['kind']}\n"
+        yield f"* FROM CLIP NAME: {clip}\n* EVENT {row['id']}: {words.title_of(row['kind']).lower()}\n"
 
 
 def _frame_code(frames: int, rate: int) -> str:

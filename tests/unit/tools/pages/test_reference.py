@@ -1,5 +1,6 @@
 """Pages made of the code's own tables: every command, argument and setting is in them."""
 
+import shutil
 import subprocess
 
 import msgspec
@@ -7,7 +8,14 @@ import pytest
 
 from stillwatch.settings import Config
 from stillwatch.tools.cli import COMMANDS
-from stillwatch.tools.pages.reference import arguments_of, bash_completion, commands_page, man_page, settings_page
+from stillwatch.tools.pages.reference import (
+    arguments_of,
+    bash_completion,
+    commands_page,
+    man_page,
+    settings_page,
+    zsh_completion,
+)
 
 
 def test_every_command_is_on_its_page_with_its_arguments():
@@ -50,3 +58,24 @@ def test_bash_completes_commands_members_and_options(typed, offered, tmp_path):
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert offered <= set(done.stdout.split())
     assert all(word.startswith(typed[-1]) for word in done.stdout.split())
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh here")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["ev"], {"events:print", "evaluate:score"}),
+        (["bench", "de"], {"detectors:DVR-Scan,"}),
+        (["events", "--c"], {"--csv"}),
+        (["bench", "detectors", "--j"], {"--json"}),
+        (["station", "--"], {"--demo", "user:add,"}),
+    ],
+)
+def test_zsh_is_offered_commands_members_and_options(typed, offered, tmp_path):
+    """zsh's own functions are replaced by ones that print what they were offered."""
+    words = " ".join(f"'{word}'" for word in ["stillwatch", *typed])
+    said = "_describe() { print -l -- ${(P)4}; }; compadd() { shift; print -l -- $@; }; _files() { :; }"
+    script = f"{said}\nwords=({words}); CURRENT={len(typed) + 1}\n{zsh_completion()}"
+    done = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stderr == ""
+    assert offered <= set(done.stdout.split())

@@ -56,3 +56,7 @@ def test_every_kind_has_words_and_a_later_one_its_name():
     assert {words.title_of(kind) for kind in EventKind} == {*words.TITLES.values(), "Other"}
     assert words.title_of("stampede_now") == "Stampede now"
     assert words.title_of("novelty") == "Something new"  # as schema 1 says where a sender leaves it out
+
+
+def test_one_thing_has_no_plural():
+    assert [words.count(n, "alert") for n in (0, 1, 2)] == ["0 alerts", "1 alert", "2 alerts"]
