@@ -23,6 +23,7 @@ LOOK_S = 10.0
 A_STEP = 500  # messages of one transaction
 DEEPEST = 3
 MOST_FOLDERS = 10_000
+MOST_CLIPS = 10_000
 MOST_RUNS = 64  # agents of one folder: a ground station's holds one
 _LOGS = ("messages", RECORDING_NAME)
 
@@ -104,6 +105,8 @@ class FolderEar:
         }
         with self._store.writing() as connection:
             self._store.take_folder(connection, values)
+            for agent, of_run in covered:
+                self._store.take_clips(connection, agent, of_run, clips_of(folder))
         _log.info("read %s: %d messages of %s", folder, n, values["agent"] or "nobody")
 
     def _commit(self, desks: dict[str, Desk], stop: threading.Event, *, all_scores: bool = False) -> bool:
@@ -126,9 +129,21 @@ def run_folders(place: pathlib.Path, depth: int = 0) -> Iterator[pathlib.Path]:
             yield from run_folders(below, depth + 1)
 
 
+def clips_of(folder: pathlib.Path) -> dict[int, str]:
+    """Return the clips of a run folder by event, as whole paths; links are not followed."""
+    files = sorted((folder / "clips").glob("*.mp4"))[:MOST_CLIPS]
+    return {int(file.stem): str(file.resolve()) for file in files if _is_clip(file)}
+
+
+def _is_clip(file: pathlib.Path) -> bool:
+    name = file.stem
+    return name.isascii() and name.isdigit() and len(name) < 19 and file.is_file() and not file.is_symlink()
+
+
 def signature_of(folder: pathlib.Path) -> str:
     """Return what changes whenever the folder's logs do."""
     stats = [path.stat() for name in _LOGS for _, path in log_files(folder, name)]
+    stats += [path.stat() for path in [folder / "clips"] if path.is_dir()]
     return f"{len(stats)} {sum(stat.st_size for stat in stats)} {max((stat.st_mtime_ns for stat in stats), default=0)}"
 
 

@@ -164,6 +164,19 @@ class TakingQueries(Connected):
         self._trim(connection, NOTICES, agent)
         return True
 
+    def take_clips(self, connection: Connection, agent: str, run: str, clips: Mapping[int, str]) -> None:
+        """Note where the clips of a run's alerts lie, by event."""
+        c = ALERTS.c
+        for event, path in clips.items():
+            same = (
+                c.agent == agent,
+                c.event16 == event % EVENT_NUMBERS,
+                c.event == event,
+                c.run == run,
+                c.clip != path,
+            )
+            connection.execute(update(ALERTS).where(*same).values(clip=path))
+
     def take_folder(self, connection: Connection, values: Mapping[str, Any]) -> None:
         """Keep what was read of a folder: FOLDERS' columns."""
         connection.execute(self.upsert(FOLDERS, dict(values), ["path"]))

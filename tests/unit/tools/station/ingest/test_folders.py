@@ -61,6 +61,20 @@ def test_a_folder_is_read_once_and_again_when_it_grew(tmp_path, agent, store):
     assert (folder["agent"], folder["unreadable"]) == ("cam1", 0)
 
 
+def test_the_clips_of_a_run_folder_are_those_of_its_alerts(tmp_path, agent, sqlite_store):
+    agent.alert(1, thumbnail=jpeg())
+    agent.alert(2, thumbnail=jpeg())
+    agent.folder.close()
+    clips = tmp_path / "runs" / "one" / "clips"
+    clips.mkdir()
+    secret = tmp_path / "secret.mp4"
+    for file in (clips / "1.mp4", clips / "x.mp4", clips / "99.mp4", secret):
+        file.write_bytes(b"video")
+    (clips / "2.mp4").symlink_to(secret)
+    assert ear_of(sqlite_store, tmp_path / "runs").read_changed(threading.Event()) == 1
+    assert {row["event"]: row["clip"] for row in sqlite_store.alerts()} == {1: str(clips / "1.mp4"), 2: ""}
+
+
 def test_a_folder_of_an_agent_that_is_heard_live_tells_nothing_twice(tmp_path, agent):
     places = limits(folders=[str(tmp_path / "runs")])
     with hearing(tmp_path / "s.db", agent) as station:

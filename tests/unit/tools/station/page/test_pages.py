@@ -86,6 +86,20 @@ def test_an_alert_says_why_in_words_and_what_it_is_most_like(station, client):
     assert "Nearest known: “parked car”." in text
 
 
+def test_a_clip_is_played_where_there_is_one(station, client, tmp_path):
+    row = first(station, agent="dive-7", kind="returned")
+    assert client.get(f"/alerts/{row['id']}/clip").status_code == 404
+    file = tmp_path / "4.mp4"
+    file.write_bytes(b"0123456789")
+    with station.store.writing() as connection:
+        station.store.take_clips(connection, "dive-7", "run-1", {row["event"]: str(file)})
+    assert f'<video controls preload="none" src="/alerts/{row["id"]}/clip">' in client.get(f"/alerts/{row['id']}").text
+    part = client.get(f"/alerts/{row['id']}/clip", headers={"range": "bytes=2-5"})
+    assert (part.status_code, part.headers["content-type"], part.content) == (206, "video/mp4", b"2345")
+    file.unlink()
+    assert client.get(f"/alerts/{row['id']}/clip").status_code == 404
+
+
 def test_every_time_is_told_in_utc_with_its_frame(station, client):
     row = first(station, kind="novel")
     text = client.get(f"/alerts/{row['id']}").text
