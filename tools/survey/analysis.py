@@ -8,12 +8,37 @@ from typing import Any
 
 import numpy as np
 
-from stillwatch.learn import GroupedMixture
+from stillwatch.learn import SimultaneousMixture
+from stillwatch.tools.survey.reduce import whitened
 
 GALLERY = 6
 ODDEST = 10
 # A cluster is a dive's own where all others together have less than this part of it.
 OWN_SHARE = 0.05
+# C_width of whitened segments: the thesis's of its sea floors (chapter 6).
+SEGMENT_C_WIDTH = 6.0
+
+
+@dataclass(frozen=True)
+class SegmentsFound:
+    """Clusters of the segments of all pictures.
+
+    Attributes
+    ----------
+    clusters : ndarray of shape (n_segments,), int64, picture by picture
+    starts : ndarray of shape (n_pictures + 1,), int64
+        Picture i has the segments starts[i] to starts[i + 1].
+    mixes : ndarray of shape (n_clusters, n_segment_clusters), float64
+        What pictures of each cluster are made of.
+    """
+
+    clusters: np.ndarray
+    starts: np.ndarray
+    mixes: np.ndarray
+
+    def of(self, picture: int) -> np.ndarray:
+        """Return the cluster of each of a picture's segments."""
+        return self.clusters[self.starts[picture] : self.starts[picture + 1]]
 
 
 @dataclass(frozen=True)
@@ -22,26 +47,31 @@ class Found:
 
     Attributes
     ----------
-    model : GroupedMixture
     names : list of str
-        Dives, in the order of the columns of `counts`.
+        Dives, in the order of the rows of `counts`.
+    counts : ndarray of shape (J, K), float64
+        Points of each dive in each cluster.
+    free_energy : float
     clusters : ndarray of shape (n,), int64
     certainty : ndarray of shape (n,), float64
         Probability of each item's cluster.
     surprise : ndarray of shape (n,), float64
-        Negative log density, nats: the largest are the oddest.
+        Negative log density, nats, of whole pictures, or of a picture's segments on average: the largest are the
+        oddest.
+    segments : SegmentsFound or None
     """
 
-    model: GroupedMixture
     names: list[str]
+    counts: np.ndarray
+    free_energy: float
     clusters: np.ndarray
     certainty: np.ndarray
     surprise: np.ndarray
+    segments: SegmentsFound | None = None
 
     @property
-    def counts(self) -> np.ndarray:
-        """Points of each dive in each cluster, (J, K)."""
-        return self.model.counts_
+    def n_clusters(self) -> int:
+        return self.counts.shape[1]
 
     def shares(self) -> tuple[np.ndarray, np.ndarray]:
         """Return (share of each cluster in each dive, its standard deviation), (J, K): Dirichlet posterior."""
@@ -68,15 +98,44 @@ class Found:
         return [np.flatnonzero(row).tolist() for row in is_own]
 
 
-def cluster_items(rows: np.ndarray, dives: np.ndarray, names: list[str], **settings: Any) -> Found:
-    """Return the survey of points: S-GMC, a group for each dive.
+def cluster_segments(
+    segments: np.ndarray,
+    n_segments: np.ndarray,
+    dives: np.ndarray,
+    names: list[str],
+    *,
+    rows: np.ndarray | None,
+    c_width: float,
+    n_jobs: int,
+) -> Found:
+    """Return the survey of pictures by their segments: SCM, or MCM where whole pictures are described too.
 
-    rows : (n, n_dims) float64;  dives : (n,) int64, places in `names`
+    segments : (n_all, width), picture by picture;  n_segments : (n,) int64, of each picture
+    rows : (n, n_dims) float64 or None;  c_width : of whole pictures
     """
-    model = GroupedMixture(**settings).fit(rows, groups=dives)
-    proba = model.predict_proba(rows, dives)
-    # The density of a picture among all of them: what is usual in one dive is not odd in another.
-    return Found(model, names, model.labels_, proba.max(axis=1), -model.score_samples(rows))
+    white = whitened(segments)
+    images = np.repeat(np.arange(len(n_segments)), n_segments)
+    model = SimultaneousMixture(c_width=SEGMENT_C_WIDTH, image_width=c_width, n_init=2, n_jobs=n_jobs)
+    model.fit(white, images=images, groups=dives, descriptors=rows)
+    proba = model.predict_proba(white, images=images, groups=dives, descriptors=rows)
+    counts = np.zeros((len(names), model.n_kinds_))
+    np.add.at(counts, (dives, model.labels_), 1.0)
+    odd = -np.bincount(images, _log_density(white, model, model.labels_[images]), len(n_segments))
+    found = SegmentsFound(model.segment_labels_, np.r_[0, np.cumsum(n_segments)], model.mixes_)
+    certainty = proba[np.arange(len(proba)), model.labels_]
+    surprise = odd / np.maximum(n_segments, 1)
+    return Found(names, counts, model.free_energy_, model.labels_, certainty, surprise, found)
+
+
+def _log_density(rows: np.ndarray, model: SimultaneousMixture, kinds: np.ndarray) -> np.ndarray:
+    """Return the log density of segments in pictures of these kinds, (n,)."""
+    logs = np.log(np.maximum(model.mixes_, 1e-300))[kinds]
+    factor = np.linalg.cholesky(model.covariances_)
+    for k in range(model.n_clusters_):
+        z = np.linalg.solve(factor[k], (rows - model.means_[k]).T)
+        half_log_det = np.log(np.diagonal(factor[k])).sum()
+        logs[:, k] -= 0.5 * (z * z).sum(axis=0) + half_log_det + 0.5 * rows.shape[1] * np.log(2.0 * np.pi)
+    return np.logaddexp.reduce(logs, axis=1)
 
 
 def summary_of(
@@ -107,9 +166,9 @@ def summary_of(
                 "count": float(found.counts[:, k].sum()),
                 "exemplars": exemplars[k],
             }
-            for k in range(found.model.n_clusters_)
+            for k in range(found.n_clusters)
         ],
         "labels": labels,
-        "free_energy": found.model.free_energy_,
+        "free_energy": found.free_energy,
         "seconds": seconds,
     }

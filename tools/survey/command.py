@@ -7,7 +7,6 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,21 @@ import numpy as np
 from stillwatch.base import UsageError
 from stillwatch.tools.shared import ProgressLine, print_json
 from stillwatch.tools.survey.agreement import Agreement, agreement
-from stillwatch.tools.survey.analysis import Found, cluster_items, summary_of
-from stillwatch.tools.survey.describe import describe_dives
+from stillwatch.tools.survey.analysis import Found, cluster_segments, summary_of
+from stillwatch.tools.survey.describe import PICTURES_A_PART, describe_dives
+from stillwatch.tools.survey.dives import cluster_dives, coordinates, segments_of
 from stillwatch.tools.survey.fleet import is_run, merge
+from stillwatch.tools.survey.frames import EVERY, NOTE_NAME, is_source, known_positions, take_frames
+from stillwatch.tools.survey.machines import HERE, machines
 from stillwatch.tools.survey.output import geojson, make_folder, write_summary, write_table, write_text
 from stillwatch.tools.survey.page import render
 from stillwatch.tools.survey.pictures import BY_FOLDER, Dive, dives_of, labels_of, positions_of, read_picture
-from stillwatch.tools.survey.reduce import principal_coordinates
+from stillwatch.tools.survey.segments import NONE, PATCHES, SUPERPIXELS, best_segments
 
 # The width that the thesis uses most, for outdoor pictures, albums and sea floor alike (chapters 4 to 6).
 C_WIDTH = 0.05
 MOST_NAMED = 5
+GROUPS, SEGMENTS, BOTH = "sgmc", "scm", "mcm"
 
 
 def add_arguments(parser) -> None:
@@ -33,8 +36,9 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "folders",
         nargs="+",
-        metavar="FOLDER",
-        help="dives: folders of pictures, or of such folders; or run folders of several agents",
+        metavar="DIVE",
+        help="dives: folders of pictures, or of such folders; videos, recordings (with --every), synthetic:WORLD; or "
+        "run folders of several agents",
     )
     parser.add_argument("--out", required=True, metavar="DIR", help="folder of the results; a stopped survey goes on")
     parser.add_argument(
@@ -42,11 +46,28 @@ def add_arguments(parser) -> None:
     )
     parser.add_argument("--nav", metavar="CSV", help="rows of picture,latitude,longitude")
     parser.add_argument(
+        "--every", type=int, metavar="N", help=f"of videos and recordings, one frame in N (videos: {EVERY})"
+    )
+    parser.add_argument(
+        "--model",
+        choices=(GROUPS, SEGMENTS, BOTH),
+        default=GROUPS,
+        help="whole pictures (sgmc, default), their segments (scm), or both (mcm)",
+    )
+    parser.add_argument(
+        "--segments", choices=(SUPERPIXELS, PATCHES), help="of scm and mcm (default: slic where scikit-image is there)"
+    )
+    parser.add_argument(
         "--c-width",
         type=float,
         default=C_WIDTH,
         metavar="C",
         help=f"expected width of a cluster, part of the data's own; smaller gives more (default: {C_WIDTH})",
+    )
+    parser.add_argument(
+        "--scheduler",
+        metavar=f"tcp://...|{HERE}",
+        help="Dask scheduler whose workers see these folders (default: this machine's cores, where Dask is installed)",
     )
     parser.add_argument("--parquet", action="store_true", help="write the tables as Parquet too (needs pyarrow)")
     parser.add_argument("--json", action="store_true", help="print survey.json")
@@ -56,7 +77,11 @@ def main(args) -> int:
     """Run the survey, write its files, say where they are."""
     if not args.c_width > 0.0:
         raise UsageError(f"--c-width {args.c_width}: it is above 0")
-    n_runs = sum(is_run(folder) for folder in args.folders)
+    if args.every is not None and args.every < 1:
+        raise UsageError(f"--every {args.every}: it is at least 1")
+    if args.segments and args.model == GROUPS:
+        raise UsageError("--segments: --model sgmc has none; it is for scm and mcm")
+    n_runs = sum(is_run(folder) and not is_source(folder, args.every) for folder in args.folders)
     if n_runs:
         if n_runs < len(args.folders) or args.labels or args.nav:
             raise UsageError("run folders are surveyed by themselves: without folders of pictures, --labels and --nav")
@@ -68,9 +93,10 @@ def survey_runs(args) -> int:
     """Merge runs by their clumps, write survey.json, clumps.csv and the page."""
     began = time.monotonic()
     out = make_folder(args.out)
-    fleet = merge(args.folders, args.c_width, os.cpu_count() or 1)
+    with machines(args.scheduler, False) as workers:
+        fleet = merge(args.folders, args.c_width, os.cpu_count() or 1, workers)
     found = fleet.found
-    exemplars = [[fleet.captions[i] for i in found.typical(k)[0]] for k in range(found.model.n_clusters_)]
+    exemplars = [[fleet.captions[i] for i in found.typical(k)[0]] for k in range(found.n_clusters)]
     summary = summary_of(found, exemplars, None, time.monotonic() - began) | {"notes": fleet.notes}
     write_summary(out / "survey.json", summary)
     write_table(out, "clumps", fleet.clump_rows, args.parquet)
@@ -80,7 +106,7 @@ def survey_runs(args) -> int:
     if args.json:
         print_json(summary)
     else:
-        print(f"{len(found.names)} runs, {found.counts.sum():.0f} frames, {found.model.n_clusters_} clusters")
+        print(f"{len(found.names)} runs, {found.counts.sum():.0f} frames, {found.n_clusters} clusters")
         print(*fleet.notes, f"page: {out / 'survey.html'}", sep="\n")
     return 0
 
@@ -88,21 +114,30 @@ def survey_runs(args) -> int:
 def survey_pictures(args) -> int:
     """Describe and cluster pictures, write their files and the page."""
     began = time.monotonic()
-    dives = dives_of(args.folders, labels_by_folder=args.labels == BY_FOLDER)
-    labels, n_lost_labels = labels_of(dives, args.labels)
-    positions = positions_of(dives, args.nav)
     out = make_folder(args.out)
     line = ProgressLine(enabled=sys.stderr.isatty() and not args.json)
-    parts, readable = describe_dives(dives, out / "features", line.show)
-    line.clear()
-    if not readable.any():
-        raise UsageError(f"none of the {len(readable)} pictures can be read")
-    survey = Survey(dives, readable, np.array(labels), positions)
-    rows = principal_coordinates(lambda: _blocks(parts))
-    found = cluster_items(rows, survey.of_dive, survey.names, c_width=args.c_width, n_jobs=os.cpu_count() or 1)
+    folders, taken, notes = _folders(args, out, line)
+    dives = dives_of(folders, labels_by_folder=args.labels == BY_FOLDER)
+    labels, n_lost_labels = labels_of(dives, args.labels)
+    positions = positions_of(dives, args.nav)
+    known_positions(taken, dives, positions)
+    kind = NONE if args.model == GROUPS else args.segments or best_segments()
+    n_pictures = sum(len(dive.pictures) for dive in dives)
+    with machines(args.scheduler, len(dives) > 1 and n_pictures > PICTURES_A_PART) as workers:
+        parts, readable = describe_dives(dives, out / "features", line.show, kind, workers)
+        line.clear()
+        if not readable.any():
+            raise UsageError(f"none of the {len(readable)} pictures can be read")
+        survey = Survey(dives, readable, np.array(labels), positions, kind)
+        given = {"c_width": args.c_width, "n_jobs": os.cpu_count() or 1}
+        rows = None if args.model == SEGMENTS else coordinates(parts, workers)
+        if rows is not None and args.model == GROUPS:
+            found = cluster_dives(rows, survey.of_dive, survey.names, workers, **given)
+        else:
+            found = cluster_segments(*segments_of(parts), survey.of_dive, survey.names, rows=rows, **given)
     agreed = survey.agreed(found)
-    notes = survey.notes(n_lost_labels, args)
-    exemplars = [[survey.captions[i] for i in found.typical(k)[0]] for k in range(found.model.n_clusters_)]
+    notes += survey.notes(n_lost_labels, args.labels, args.nav)
+    exemplars = [[survey.captions[i] for i in found.typical(k)[0]] for k in range(found.n_clusters)]
     figures = None if agreed is None else agreed.figures()
     summary = summary_of(found, exemplars, figures, time.monotonic() - began)
     summary |= {"unreadable": survey.unreadable, "notes": notes}
@@ -110,17 +145,25 @@ def survey_pictures(args) -> int:
     if args.json:
         print_json(summary)
     else:
-        print(f"{len(survey.captions)} pictures, {len(survey.names)} dives, {found.model.n_clusters_} clusters")
+        print(f"{len(survey.captions)} pictures, {len(survey.names)} dives, {found.n_clusters} clusters")
         print(*notes, f"page: {out / 'survey.html'}", sep="\n")
     return 0
 
 
-def _blocks(parts: list[pathlib.Path]) -> Iterator[np.ndarray]:
-    for path in parts:
-        with np.load(path) as part:
-            whole = part["whole"]
-        if len(whole):
-            yield whole
+def _folders(args, out: pathlib.Path, line: ProgressLine) -> tuple[list[str], list[str], list[str]]:
+    """Return (folders of all dives' pictures, those of frames that were taken of sources, notes)."""
+    folders, taken, notes = [], [], []
+    for given in args.folders:
+        if not is_source(given, args.every):
+            folders.append(given)
+            continue
+        place = take_frames(given, out / "frames", args.every, line.show)
+        line.clear()
+        folders.append(str(place))
+        taken.append(str(place))
+        if (place / NOTE_NAME).exists():
+            notes.append(f"cut short: {(place / NOTE_NAME).read_text(encoding='utf-8')}")
+    return folders, taken, notes
 
 
 class Survey:
@@ -134,9 +177,14 @@ class Survey:
     captions : list of str
         dive/name of each picture.
     unreadable : list of str
+    kind : str
+        Of segments.
     """
 
-    def __init__(self, dives: list[Dive], readable: np.ndarray, labels: np.ndarray, positions: np.ndarray):
+    def __init__(
+        self, dives: list[Dive], readable: np.ndarray, labels: np.ndarray, positions: np.ndarray, kind: str = NONE
+    ):
+        self.kind = kind
         pairs = [(dive, picture) for dive in dives for picture in dive.pictures]
         kept = np.flatnonzero(readable)
         self.unreadable = [f"{pairs[i][0].name}/{pairs[i][1].name}" for i in np.flatnonzero(~readable)]
@@ -151,19 +199,19 @@ class Survey:
         has_label = self.labels != ""
         return agreement(self.labels[has_label], found.clusters[has_label]) if has_label.any() else None
 
-    def notes(self, n_lost_labels: int, args) -> list[str]:
+    def notes(self, n_lost_labels: int, labels: str | None, nav: str | None) -> list[str]:
         """Return what was left out, and why."""
         notes = []
         if self.unreadable:
             named = ", ".join(self.unreadable[:MOST_NAMED]) + (", ..." if len(self.unreadable) > MOST_NAMED else "")
             notes.append(f"{len(self.unreadable)} pictures cannot be read and were skipped: {named}")
-        if args.labels:
+        if labels:
             n_bare = int((self.labels == "").sum())
             if n_bare:
                 notes.append(f"{n_bare} pictures have no label and take no part in the comparison with labels")
             if n_lost_labels:
                 notes.append(f"{n_lost_labels} labels are of pictures that are not there")
-        if args.nav:
+        if nav or np.isfinite(self.positions).any():
             n_unknown = int((~np.isfinite(self.positions).all(axis=1)).sum())
             if n_unknown:
                 notes.append(f"{n_unknown} pictures have no position")

@@ -13,6 +13,7 @@ import numpy as np
 from stillwatch.base import UsageError
 from stillwatch.learn import GroupedMixture
 from stillwatch.tools.survey.analysis import Found
+from stillwatch.tools.survey.machines import Machines
 from stillwatch.transport.disk import RECORDING_NAME, log_files, open_run
 from stillwatch.transport.wire import clump_arrays
 from stillwatch.transport.wire import messages as m
@@ -124,12 +125,13 @@ class Fleet:
         return cv2.imdecode(np.frombuffer(self.pictures[item], np.uint8), cv2.IMREAD_COLOR)
 
 
-def merge(folders: list[str], c_width: float, n_jobs: int) -> Fleet:
+def merge(folders: list[str], c_width: float, n_jobs: int, machines: Machines) -> Fleet:
     """Return the survey of several runs: S-GMC over their clumps, a group each.
 
     Raises UsageError where a run sent nothing, or their encoders or widths differ.
     """
-    runs = [read_run(folder) for folder in folders]
+    read = dict(machines.run(read_run, folders))
+    runs = [read[place] for place in range(len(folders))]
     _number_names(runs)
     _check_one_space(runs)
     n_dims = runs[0].means.shape[1]
@@ -157,7 +159,14 @@ def merge(folders: list[str], c_width: float, n_jobs: int) -> Fleet:
     of_dive = np.array([j for j, *_ in shown], np.int64)
     places = np.array([place for *_, place in shown]).reshape(len(shown), n_dims)
     proba = model.predict_proba(places, of_dive)
-    found = Found(model, names, proba.argmax(axis=1), proba.max(axis=1, initial=0.0), -model.score_samples(places))
+    found = Found(
+        names,
+        model.counts_,
+        model.free_energy_,
+        proba.argmax(axis=1),
+        proba.max(axis=1, initial=0.0),
+        -model.score_samples(places),
+    )
     captions = [f"{name}/frame {exemplar.exemplar_frame}" for _, name, exemplar, _ in shown]
     return Fleet(found, captions, [exemplar.thumbnail for _, _, exemplar, _ in shown], of_dive, rows, notes)
 

@@ -69,8 +69,7 @@ def render(
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
         f"<title>Survey of {len(found.names)} dives</title><style>{STYLE}</style>",
-        f"<h1>Survey: {len(found.names)} dives, {found.counts.sum():.0f} items, "
-        f"{found.model.n_clusters_} clusters</h1>",
+        f"<h1>Survey: {len(found.names)} dives, {found.counts.sum():.0f} items, {found.n_clusters} clusters</h1>",
         *(f"<p class=note>{html.escape(note)}</p>" for note in notes),
         *([] if positions is None else ["<h2>Where</h2>", _where(found, dives, positions)]),
         "<h2>How much of each</h2>",
@@ -81,7 +80,7 @@ def render(
         *(figure(int(item), f"cluster {found.clusters[item]}") for item in found.oddest()),
         "</div><h2>Clusters</h2>",
     ]
-    for k in range(found.model.n_clusters_):
+    for k in range(found.n_clusters):
         most, least = found.typical(k)
         parts.append(f"<h3>{_key(k)}Cluster {k}: {found.counts[:, k].sum():.0f} items</h3><div class=strip>")
         parts += [figure(int(item)) for item in most]

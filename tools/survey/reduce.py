@@ -4,6 +4,7 @@ Called by tools/survey/command.py and the survey experiments.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,8 +14,26 @@ SEGMENT_DIMS = 15
 OVERSAMPLED, ROUNDS = 2, 8
 
 
-def principal_coordinates(blocks: Callable[[], Iterator[np.ndarray]], n_dims: int = N_DIMS, seed: int = 0):
-    """Return rows projected on their principal components by subspace iteration, (n, at most n_dims) float64.
+@dataclass(frozen=True)
+class Axes:
+    """Principal axes: rows become (rows - mean) @ basis.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (width,), float32
+    basis : ndarray of shape (width, n_dims), float32, orthonormal columns, most variance first
+    """
+
+    mean: np.ndarray
+    basis: np.ndarray
+
+    def project(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows' coordinates, (n, n_dims) float64."""
+        return ((rows.astype(np.float32) - self.mean) @ self.basis).astype(np.float64)
+
+
+def principal_axes(blocks: Callable[[], Iterator[np.ndarray]], n_dims: int = N_DIMS, seed: int = 0) -> Axes:
+    """Return the axes of most variance by subspace iteration, at most `n_dims` of them.
 
     Parameters
     ----------
@@ -31,7 +50,6 @@ def principal_coordinates(blocks: Callable[[], Iterator[np.ndarray]], n_dims: in
     if not n:
         raise ValueError("no rows to find principal components of")
     mean = np.asarray(total / n, np.float32)
-    kept = min(n_dims, n, len(mean))
     rng = np.random.default_rng(seed)
     basis = rng.normal(size=(len(mean), min(OVERSAMPLED * n_dims, n, len(mean)))).astype(np.float32)
     for _ in range(ROUNDS):
@@ -40,9 +58,18 @@ def principal_coordinates(blocks: Callable[[], Iterator[np.ndarray]], n_dims: in
             centred = block.astype(np.float32) - mean
             turned += centred.T @ (centred @ basis)
         basis = np.linalg.qr(turned)[0]
-    rows = np.concatenate([(block.astype(np.float32) - mean) @ basis for block in blocks()]).astype(np.float64)
-    _, directions = np.linalg.eigh(rows.T @ rows)
-    return rows @ directions[:, ::-1][:, :kept]
+    square = np.zeros((basis.shape[1], basis.shape[1]))
+    for block in blocks():
+        rows = Axes(mean, basis).project(block)
+        square += rows.T @ rows
+    directions = np.linalg.eigh(square)[1][:, ::-1][:, : min(n_dims, n, len(mean))]
+    return Axes(mean, basis @ directions.astype(np.float32))
+
+
+def principal_coordinates(blocks: Callable[[], Iterator[np.ndarray]], n_dims: int = N_DIMS, seed: int = 0):
+    """Return rows projected on their own `principal_axes`, (n, at most n_dims) float64; blocks as there."""
+    axes = principal_axes(blocks, n_dims, seed)
+    return np.concatenate([axes.project(block) for block in blocks()])
 
 
 def whitened(rows: np.ndarray, n_dims: int = SEGMENT_DIMS) -> np.ndarray:

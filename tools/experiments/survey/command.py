@@ -16,7 +16,7 @@ from stillwatch.base import UsageError
 from stillwatch.learn import GroupedMixture, SimultaneousMixture
 from stillwatch.tools.experiments.survey.data import N_GROUPS, Labelled, artificial_groups, caltech, scenes, transects
 from stillwatch.tools.shared import add_data_argument, find_data, print_json
-from stillwatch.tools.survey import agreement
+from stillwatch.tools.survey import NONE, PATCHES, SUPERPIXELS, agreement, best_segments
 
 NAMES = ("method", "grouping", "groups", "nmi", "v_measure", "ari", "clusters", "free_energy", "seconds")
 FLAT = ("kmeans", "sklearn_bgm", "bgmm", "vdp", "scm", "mcm")
@@ -46,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", type=int, default=5, metavar="N", help="random groupings, averaged (default: 5)")
     parser.add_argument(
         "--c-width", type=float, metavar="C", help="(default: the thesis's: scenes and caltech 0.04; transects 0.1)"
+    )
+    parser.add_argument(
+        "--segments", choices=(SUPERPIXELS, PATCHES), help="of scm and mcm (default: slic where scikit-image is there)"
     )
     parser.add_argument("--every", type=int, default=6, metavar="N", help="survey-transects: one frame in N")
     parser.add_argument("--seed", type=int, default=0)
@@ -77,10 +80,15 @@ def shown(value: Any) -> str:
 
 
 SETS: dict[str, Callable[[argparse.Namespace], Labelled]] = {
-    "survey-caltech": lambda args: caltech(find_data(args.data)),
-    "survey-scenes": lambda args: scenes(args.folder),
-    "survey-transects": lambda args: transects(args.every, args.seed),
+    "survey-caltech": lambda args: caltech(find_data(args.data), _segments(args)),
+    "survey-scenes": lambda args: scenes(args.folder, _segments(args)),
+    "survey-transects": lambda args: transects(args.every, args.seed, _segments(args)),
 }
+
+
+def _segments(args: argparse.Namespace) -> str:
+    """Return the kind of segments that the methods asked for need."""
+    return args.segments or best_segments() if {"scm", "mcm"} & set(args.methods) else NONE
 
 
 def runs(data: Labelled, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -132,10 +140,9 @@ def _fit(method: str, groups: np.ndarray, data: Labelled, args) -> tuple[np.ndar
     if method in WEIGHTS:
         model = GroupedMixture(weights=WEIGHTS[method], c_width=args.c_width).fit(data.whole, groups=groups)
         return model.labels_, model.free_energy_
-    images = np.repeat(np.arange(len(data.labels)), data.segments.shape[1])
     whole = data.whole if method == "mcm" else None
     both = SimultaneousMixture(c_width=SEGMENT_WIDTH, image_width=IMAGE_WIDTH, n_init=2, seed=args.seed)
-    both.fit(data.segments.reshape(len(images), -1), images=images, groups=groups, descriptors=whole)
+    both.fit(data.segments, images=data.images, groups=groups, descriptors=whole)
     return both.labels_, both.free_energy_
 
 

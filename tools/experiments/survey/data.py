@@ -20,7 +20,9 @@ from stillwatch.tools.survey import (
     dives_of,
     labels_of,
     principal_coordinates,
+    segments_of,
     whitened,
+    whole_blocks,
 )
 from stillwatch.worlds import make_world
 
@@ -37,30 +39,38 @@ LEAST_GROUND = 0.8
 class Labelled:
     """Described pictures.
 
-    whole : ndarray of shape (n, 20), float64;  segments : (n, 48, 15), float64, whitened
+    whole : ndarray of shape (n, 20), float64
+    segments : ndarray of shape (n_segments, at most 15), float64, whitened
+    images : ndarray of shape (n_segments,), int64: the picture of each segment
     labels : ndarray of shape (n,), str;  dives : (n,) int64, the group that a picture belongs to by nature, or None
     """
 
     whole: np.ndarray
     segments: np.ndarray
+    images: np.ndarray
     labels: np.ndarray
     dives: np.ndarray | None = None
 
 
-def reduced(blocks: Callable[[], Iterator[np.ndarray]], segments: np.ndarray, labels, dives=None) -> Labelled:
-    """Return pictures in principal coordinates; segments of shape (n, m, width) are whitened."""
-    white = whitened(segments.reshape(-1, segments.shape[-1]))
-    return Labelled(principal_coordinates(blocks), white.reshape(*segments.shape[:2], -1), np.asarray(labels), dives)
+def reduced(
+    blocks: Callable[[], Iterator[np.ndarray]], segments: np.ndarray, n_segments: np.ndarray, labels, dives=None
+) -> Labelled:
+    """Return pictures in principal coordinates; segments, (n_segments, width), are whitened."""
+    images = np.repeat(np.arange(len(n_segments)), n_segments)
+    white = whitened(segments) if len(segments) else np.zeros((0, 1))
+    return Labelled(principal_coordinates(blocks), white, images, np.asarray(labels), dives)
 
 
 def _from_memory(described: Iterable[Described | None], labels: list[str], dives=None) -> Labelled:
     found = [made for made in described if made is not None]
-    whole, segments = np.array([made.whole for made in found]), np.array([made.segments for made in found])
-    return reduced(lambda: iter([whole[i : i + 256] for i in range(0, len(whole), 256)]), segments, labels, dives)
+    whole, segments = np.array([made.whole for made in found]), np.concatenate([made.segments for made in found])
+    n_segments = np.array([len(made.segments) for made in found])
+    blocks = [whole[i : i + 256] for i in range(0, len(whole), 256)]
+    return reduced(lambda: iter(blocks), segments, n_segments, labels, dives)
 
 
-def caltech(data: pathlib.Path) -> Labelled:
-    """Return the thesis's classes that are there, training and test pictures together."""
+def caltech(data: pathlib.Path, kind: str) -> Labelled:
+    """Return the thesis's classes that are there, training and test pictures together; `kind` of segments."""
     names: list[tuple[str, str, str]] = []
     for archive in ("train.zip", "test.zip", "motorbikes.zip"):
         with zipfile.ZipFile(data / "caltech" / archive) as held:
@@ -79,35 +89,23 @@ def caltech(data: pathlib.Path) -> Labelled:
                 raise UsageError(f"{archive}: {name} cannot be read")
             yield image
 
-    return _from_memory(describe_images(images()), [folder for _, _, folder in names])
+    return _from_memory(describe_images(images(), kind), [folder for _, _, folder in names])
 
 
-def scenes(folder: str) -> Labelled:
+def scenes(folder: str, kind: str) -> Labelled:
     """Return the pictures of a folder of class folders; those that cannot be read are left out."""
     dives = dives_of([folder], labels_by_folder=True)
     labels = np.array(labels_of(dives, "DIR-NAMES")[0])
     if len(set(labels)) < 2:
         raise UsageError(f"{folder}: its pictures lie in {len(set(labels))} class folder(s), 2 are needed")
     with tempfile.TemporaryDirectory() as place:
-        paths, readable = describe_dives(dives, pathlib.Path(place), lambda text: None)
-
-        def blocks() -> Iterator[np.ndarray]:
-            for path in paths:
-                with np.load(path) as part:
-                    if len(part["whole"]):
-                        yield part["whole"]
-
-        segments = []
-        for path in paths:
-            with np.load(path) as part:
-                if len(part["segments"]):
-                    segments.append(part["segments"])
-        if not segments:
+        parts, readable = describe_dives(dives, pathlib.Path(place), lambda text: None, kind)
+        if not readable.any():
             raise UsageError(f"{folder}: none of its {len(labels)} pictures can be read")
-        return reduced(blocks, np.concatenate(segments), labels[readable])
+        return reduced(lambda: whole_blocks(parts), *segments_of(parts), labels[readable])
 
 
-def transects(every: int, seed: int) -> Labelled:
+def transects(every: int, seed: int, kind: str) -> Labelled:
     """Return frames of five made dives, each its own group, labelled by their ground.
 
     New ground enters at the top and moves down: a frame that no ground fills to four fifths is of none, and left out.
@@ -126,7 +124,7 @@ def transects(every: int, seed: int) -> Labelled:
                     dives.append(dive)
                     yield world.render(frame)
 
-    described = list(describe_images(images()))
+    described = list(describe_images(images(), kind))
     return _from_memory(described, labels, np.array(dives))
 
 

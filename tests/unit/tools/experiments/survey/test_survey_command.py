@@ -40,11 +40,11 @@ def test_class_folders_give_a_row_for_each_method_and_grouping(class_folders, ca
 
 def test_made_dives_know_the_ground_under_every_frame(monkeypatch):
     monkeypatch.setattr("stillwatch.tools.experiments.survey.data.DIVES", 2)
-    data = transects(every=200, seed=5)
+    data = transects(every=200, seed=5, kind="patches")
     assert np.bincount(data.dives).max() <= 3
     assert data.labels[0] == "sand"
     assert set(data.labels) <= {"sand", "gravel", "shell_hash", "cobble"}
-    assert data.segments.shape[:2] == (len(data.labels), 48)
+    np.testing.assert_array_equal(np.bincount(data.images), 48)
 
 
 @pytest.mark.parametrize(

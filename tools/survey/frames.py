@@ -1,0 +1,111 @@
+"""Frames of recordings, videos and made worlds as the pictures of a dive, kept in the survey's folder.
+
+Called by tools/survey/command.py. What was taken once is found again; a source that was not read to its end is read
+anew. It must not keep frames in memory.
+"""
+
+import csv
+import hashlib
+import math
+import pathlib
+import shutil
+from collections.abc import Callable
+
+import cv2
+import numpy as np
+
+from stillwatch.base import ConfigError, RealClock, SourceError, UsageError
+from stillwatch.settings import SourceConfig
+from stillwatch.sources import RawFrame, open_source
+from stillwatch.tools.survey.pictures import Dive, scaled
+from stillwatch.transport.disk import RECORDING_NAME, log_files
+
+SCHEMES = ("recording:", "synthetic:")
+EVERY = 30
+QUALITY = 95
+NAV_NAME, NOTE_NAME = "nav.csv", "cut-short.txt"
+
+
+def is_source(given: str, every: int | None) -> bool:
+    """Return whether a dive is to be read as frames: a video, a made world; a recording where `every` asks for it."""
+    path = pathlib.Path(given)
+    is_recording = every is not None and path.is_dir() and bool(log_files(path, RECORDING_NAME))
+    return given.startswith(SCHEMES) or path.is_file() or is_recording
+
+
+def take_frames(given: str, folder: pathlib.Path, every: int | None, show: Callable[[str], None]) -> pathlib.Path:
+    """Return the folder with one frame in `every` (None: 30) of a source, of at most 320 px, named by its number.
+
+    Its nav.csv has the frames' positions, where the source knows them; cut-short.txt says why a source ended early.
+
+    Raises UsageError where the source cannot be read, or gives no frame.
+    """
+    every = EVERY if every is None else every
+    uri = f"recording:{given}" if pathlib.Path(given).is_dir() else given
+    name = _name(given)
+    place = folder / f"{hashlib.sha256(f'{uri}|{every}|{_written(given)}'.encode()).hexdigest()[:12]}" / name
+    if place.exists():
+        return place
+    part = place.with_name(f"{name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    rows = _read(uri, part, every, lambda n: show(f"{name}: {n} frames taken"))
+    with (part / NAV_NAME).open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("picture", "latitude", "longitude"), *rows])
+    part.replace(place)
+    return place
+
+
+def known_positions(folders: list[str], dives: list[Dive], positions: np.ndarray) -> None:
+    """Write the positions that sources knew into `positions`, (n, 2), dive by dive; `folders` are of `take_frames`."""
+    known: dict[pathlib.Path, tuple[float, float]] = {}
+    for folder in map(pathlib.Path, folders):
+        with (folder / NAV_NAME).open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                known[folder / row["picture"]] = float(row["latitude"]), float(row["longitude"])
+    for place, picture in enumerate(picture for dive in dives for picture in dive.pictures):
+        if picture.path in known:
+            positions[place] = known[picture.path]
+
+
+def _name(given: str) -> str:
+    """Return what a dive is called after its source."""
+    path, _, options = given.removeprefix("recording:").partition("?")
+    stem = pathlib.Path(path).stem or pathlib.Path(path).resolve().name
+    text = stem + (f"-{options}" if options else "")
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)
+
+
+def _written(given: str) -> str:
+    """Return what changes when a file does; nothing for what is no file."""
+    path = pathlib.Path(given)
+    return f"{path.resolve()}|{path.stat().st_size}|{path.stat().st_mtime_ns}" if path.is_file() else ""
+
+
+def _read(uri: str, part: pathlib.Path, every: int, show: Callable[[int], None]) -> list[tuple[str, float, float]]:
+    """Write the frames; return (name, latitude, longitude) of those whose position is known."""
+    rows, n, taken = [], 0, 0
+    try:
+        source = open_source(uri, SourceConfig(), RealClock())
+        source.open()
+        try:
+            while (frame := source.read()) is not None:
+                if not isinstance(frame, RawFrame):
+                    continue
+                if n % every == 0:
+                    name = f"{n:08d}.jpg"
+                    cv2.imwrite(str(part / name), scaled(frame.colour), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+                    taken += 1
+                    show(taken)
+                    if frame.recorded is not None and math.isfinite(frame.recorded.nav.latitude):
+                        rows.append((name, frame.recorded.nav.latitude, frame.recorded.nav.longitude))
+                n += 1
+        finally:
+            source.close()
+    except (SourceError, ConfigError) as error:
+        if not taken:
+            raise UsageError(f"{uri}: {error}") from None
+        (part / NOTE_NAME).write_text(f"{uri}: {error}", encoding="utf-8")
+    if not taken:
+        raise UsageError(f"{uri}: it has no frame")
+    return rows
