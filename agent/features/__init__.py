@@ -6,7 +6,15 @@ Imports: base, settings, kernels.
 """
 
 from stillwatch.features.dense_sift import DenseSift
-from stillwatch.features.encoder import Projection, fit_pca, random_projection, save_encoder
+from stillwatch.features.encoder import (
+    Encoder,
+    Projection,
+    encoder_from_state,
+    fit_pca,
+    load_encoder,
+    random_projection,
+    save_encoder,
+)
 from stillwatch.features.extractor import FeatureExtractor, Features
 from stillwatch.features.hog import BlockHog
 from stillwatch.features.rows import CONTEXT_DIMS, WORD_REACH, RowMaker, Rows
@@ -16,6 +24,7 @@ __all__ = [
     "BlockHog",
     "CONTEXT_DIMS",
     "DenseSift",
+    "Encoder",
     "FeatureExtractor",
     "Features",
     "Projection",
@@ -23,7 +32,9 @@ __all__ = [
     "Rows",
     "SparseCodePyramid",
     "WORD_REACH",
+    "encoder_from_state",
     "fit_pca",
+    "load_encoder",
     "patch_descriptor",
     "random_projection",
     "save_encoder",

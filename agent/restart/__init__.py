@@ -6,8 +6,19 @@ Imports: base, settings, sources, pipeline, transport.disk, transport.wire.
 """
 
 from stillwatch.base import cpu_features, versions
+from stillwatch.restart.checkpoint import newest_state
 from stillwatch.restart.recorder import CHECKPOINTS_SPREAD, Recorder
 from stillwatch.restart.replay import Comparison, Replay
 from stillwatch.restart.resume import Resumed, resume
 
-__all__ = ["CHECKPOINTS_SPREAD", "Comparison", "Recorder", "Replay", "Resumed", "cpu_features", "resume", "versions"]
+__all__ = [
+    "CHECKPOINTS_SPREAD",
+    "Comparison",
+    "Recorder",
+    "Replay",
+    "Resumed",
+    "cpu_features",
+    "newest_state",
+    "resume",
+    "versions",
+]

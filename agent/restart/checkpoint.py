@@ -142,6 +142,16 @@ def files(folder: pathlib.Path | str) -> list[pathlib.Path]:
     return sorted(path for path in pathlib.Path(folder).glob(f"checkpoint-*{SUFFIX}") if _number(path) >= 0)
 
 
+def newest_state(folder: pathlib.Path | str) -> State | None:
+    """Return the state of the newest checkpoint that can be read, None where there is none; nothing is changed."""
+    for path in reversed(files(folder)):
+        try:
+            return read(path)[0]
+        except SnapshotError:
+            continue
+    return None
+
+
 def save(folder: pathlib.Path | str, state: State, meta: Meta, keep: int = 3, spread: int = 0) -> pathlib.Path:
     """Write a checkpoint so that a crash at any moment leaves the old or the new one, and return its path.
 

@@ -23,7 +23,7 @@ from stillwatch.tools.survey.machines import HERE, machines
 from stillwatch.tools.survey.output import geojson, make_folder, write_summary, write_table, write_text
 from stillwatch.tools.survey.page import render
 from stillwatch.tools.survey.pictures import BY_FOLDER, Dive, dives_of, labels_of, positions_of, read_picture
-from stillwatch.tools.survey.segments import NONE, PATCHES, SUPERPIXELS, best_segments
+from stillwatch.tools.survey.segments import NONE, PATCHES, SUPERPIXELS, best_segments, segment_map
 
 # The width that the thesis uses most, for outdoor pictures, albums and sea floor alike (chapters 4 to 6).
 C_WIDTH = 0.05
@@ -69,6 +69,13 @@ def add_arguments(parser) -> None:
         metavar=f"tcp://...|{HERE}",
         help="Dask scheduler whose workers see these folders (default: this machine's cores, where Dask is installed)",
     )
+    parser.add_argument(
+        "--encoders",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="of runs with different ones whose folders hold no checkpoint (.swenc)",
+    )
     parser.add_argument("--parquet", action="store_true", help="write the tables as Parquet too (needs pyarrow)")
     parser.add_argument("--json", action="store_true", help="print survey.json")
 
@@ -94,7 +101,7 @@ def survey_runs(args) -> int:
     began = time.monotonic()
     out = make_folder(args.out)
     with machines(args.scheduler, False) as workers:
-        fleet = merge(args.folders, args.c_width, os.cpu_count() or 1, workers)
+        fleet = merge(args.folders, args.c_width, os.cpu_count() or 1, workers, args.encoders)
     found = fleet.found
     exemplars = [[fleet.captions[i] for i in found.typical(k)[0]] for k in range(found.n_clusters)]
     summary = summary_of(found, exemplars, None, time.monotonic() - began) | {"notes": fleet.notes}
@@ -119,8 +126,8 @@ def survey_pictures(args) -> int:
     folders, taken, notes = _folders(args, out, line)
     dives = dives_of(folders, labels_by_folder=args.labels == BY_FOLDER)
     labels, n_lost_labels = labels_of(dives, args.labels)
-    positions = positions_of(dives, args.nav)
-    known_positions(taken, dives, positions)
+    known = known_positions(taken, dives)
+    positions = np.where(np.isfinite(known), known, positions_of(dives, args.nav))
     kind = NONE if args.model == GROUPS else args.segments or best_segments()
     n_pictures = sum(len(dive.pictures) for dive in dives)
     with machines(args.scheduler, len(dives) > 1 and n_pictures > PICTURES_A_PART) as workers:
@@ -242,6 +249,19 @@ class Survey:
         write_table(out, "assignments", columns, with_parquet)
         write_text(out / "survey.geojson", geojson(self.captions, dives, found.clusters, self.positions))
         page = render(
-            found, self.captions, lambda i: read_picture(self.paths[i]), self.of_dive, self.positions, agreed, notes
+            found,
+            self.captions,
+            lambda i: read_picture(self.paths[i]),
+            self.of_dive,
+            self.positions,
+            agreed,
+            notes,
+            self.cells,
         )
         write_text(out / "survey.html", page)
+
+    def cells(self, item: int) -> np.ndarray:
+        """Return the segment of each pixel of a picture."""
+        image = read_picture(self.paths[item])
+        assert image is not None
+        return segment_map(image, self.kind)

@@ -1,7 +1,8 @@
 """Runs of several agents as one survey, from what they sent of what they learnt: clumps and models, no video.
 
 Called by tools/survey/command.py. A run's frames are its newest scene clumps; where it sent none, its newest scene
-model's components stand for them. It must not mix spaces: runs of different encoders are refused.
+model's components stand for them. It must not mix spaces: runs of
+different encoders meet in the directions that these share, or are refused.
 """
 
 import pathlib
@@ -13,6 +14,7 @@ import numpy as np
 from stillwatch.base import UsageError
 from stillwatch.learn import GroupedMixture
 from stillwatch.tools.survey.analysis import Found
+from stillwatch.tools.survey.encoders import LEAST_DIRECTIONS, MOST_LOST, Frames, Shared, known_encoders
 from stillwatch.tools.survey.machines import Machines
 from stillwatch.transport.disk import RECORDING_NAME, log_files, open_run
 from stillwatch.transport.wire import clump_arrays
@@ -125,15 +127,17 @@ class Fleet:
         return cv2.imdecode(np.frombuffer(self.pictures[item], np.uint8), cv2.IMREAD_COLOR)
 
 
-def merge(folders: list[str], c_width: float, n_jobs: int, machines: Machines) -> Fleet:
+def merge(folders: list[str], c_width: float, n_jobs: int, machines: Machines, encoder_files: list[str]) -> Fleet:
     """Return the survey of several runs: S-GMC over their clumps, a group each.
 
-    Raises UsageError where a run sent nothing, or their encoders or widths differ.
+    encoder_files : encoders that runs' checkpoints do not hold
+
+    Raises UsageError where a run sent nothing, or their encoders differ and share too little or are not known.
     """
     read = dict(machines.run(read_run, folders))
     runs = [read[place] for place in range(len(folders))]
     _number_names(runs)
-    _check_one_space(runs)
+    moved = into_one_space(runs, folders, encoder_files)
     n_dims = runs[0].means.shape[1]
     groups = np.repeat(np.arange(len(runs)), [len(run.counts) for run in runs])
     counts, means = np.concatenate([run.counts for run in runs]), np.concatenate([run.means for run in runs])
@@ -146,7 +150,7 @@ def merge(folders: list[str], c_width: float, n_jobs: int, machines: Machines) -
     model.fit(means, groups=groups, counts=counts, covariances=spreads)
     names = [run.name for run in runs]
     rows = {"dive": [names[j] for j in groups], "cluster": model.labels_.tolist(), "count": counts.tolist()}
-    notes = [
+    notes = moved + [
         f"{run.name}: no clumps were sent, its model's {len(run.counts)} components stand for its frames"
         for run in runs
         if not run.is_clumps
@@ -190,20 +194,58 @@ def _number_names(runs: list[Sent]) -> None:
             run.name = f"{run.name}-{seen[run.name]}"
 
 
-def _check_one_space(runs: list[Sent]) -> None:
-    """Raise UsageError unless all runs describe frames alike: distances between two encoders' rows mean nothing."""
+def into_one_space(runs: list[Sent], folders: list[str], encoder_files: list[str]) -> list[str]:
+    """Make all runs describe frames alike, in place: where encoders differ, by the directions that they share.
+
+    Returns notes of what was lost. Raises UsageError where an encoder is not known, or a run would lose too much.
+    """
     spaces: dict[tuple[str, int], list[str]] = {}
     for run in runs:
         spaces.setdefault((run.encoder, run.means.shape[1]), []).append(run.name)
-    if len(spaces) > 1:
-        told = "; ".join(
-            f"{encoder[:12] or 'unknown'}, {width} values: {', '.join(names)}"
-            for (encoder, width), names in spaces.items()
-        )
+    if len(spaces) == 1:
+        return []
+    told = "; ".join(
+        f"{encoder[:12] or 'unknown'}, {width} values: {', '.join(names)}" for (encoder, width), names in spaces.items()
+    )
+    refused = f"the runs' encoders differ ({told}) and their clumps cannot be merged"
+    instead = "Fit one with `stillwatch fit-encoder` and give it to all agents"
+    known = known_encoders(folders, encoder_files)
+    bare = [run.name for run in runs if run.encoder not in known]
+    if bare:
         raise UsageError(
-            f"the runs' encoders differ ({told}): their clumps cannot be merged. Fit one with `stillwatch fit-encoder` "
-            "and give it to all agents"
+            f"{refused}: the encoders of {', '.join(bare)} are not known, neither by a checkpoint in the run's folder "
+            f"nor by --encoders. {instead}"
         )
+    if len({known[run.encoder].basis.shape[0] for run in runs}) > 1:
+        raise UsageError(f"{refused}: they are of other features. {instead}")
+    shared = Shared([known[name] for name in dict.fromkeys(run.encoder for run in runs)])
+    n_shared = shared.directions.shape[1]
+    if n_shared < LEAST_DIRECTIONS:
+        raise UsageError(f"{refused}: they share {n_shared} directions, {LEAST_DIRECTIONS} are needed. {instead}")
+    losses = [_move(run, shared, known[run.encoder]) for run in runs]
+    if max(losses) > MOST_LOST:
+        worst = runs[int(np.argmax(losses))].name
+        raise UsageError(
+            f"{refused}: in the {n_shared} directions that they share {worst} would lose {max(losses):.0%} of its "
+            f"variance. {instead}"
+        )
+    lost = ", ".join(f"{run.name} {loss:.0%}" for run, loss in zip(runs, losses, strict=True))
+    return [
+        f"the runs' encoders differ ({told}): frames are compared in the {n_shared} directions that they share, "
+        f"without this part of each run's variance: {lost}"
+    ]
+
+
+def _move(run: Sent, shared: Shared, encoder: Frames) -> float:
+    """Project a run's clumps and components in place; return the part of its variance that is lost."""
+    spreads = np.zeros((len(run.counts), run.means.shape[1] * (run.means.shape[1] + 1) // 2))
+    spreads[: len(run.spreads)] = _triangles(run.spreads, run.means.shape[1])
+    if run.components:
+        places = np.stack(list(run.components.values()))
+        moved, _, _ = shared.project(encoder, np.ones(len(places)), places, np.zeros((len(places), spreads.shape[1])))
+        run.components = dict(zip(run.components, moved, strict=True))
+    run.means, run.spreads, lost = shared.project(encoder, run.counts, run.means, spreads)
+    return lost
 
 
 def _triangles(spreads: np.ndarray, n_dims: int) -> np.ndarray:

@@ -56,23 +56,25 @@ def take_frames(given: str, folder: pathlib.Path, every: int | None, show: Calla
     return place
 
 
-def known_positions(folders: list[str], dives: list[Dive], positions: np.ndarray) -> None:
-    """Write the positions that sources knew into `positions`, (n, 2), dive by dive; `folders` are of `take_frames`."""
+def known_positions(folders: list[str], dives: list[Dive]) -> np.ndarray:
+    """Return latitude and longitude of pictures that a source knew, dive by dive, (n, 2) float64, NaN of all others.
+
+    folders : made by `take_frames`
+    """
     known: dict[pathlib.Path, tuple[float, float]] = {}
     for folder in map(pathlib.Path, folders):
         with (folder / NAV_NAME).open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 known[folder / row["picture"]] = float(row["latitude"]), float(row["longitude"])
-    for place, picture in enumerate(picture for dive in dives for picture in dive.pictures):
-        if picture.path in known:
-            positions[place] = known[picture.path]
+    unknown = (math.nan, math.nan)
+    return np.array([known.get(picture.path, unknown) for dive in dives for picture in dive.pictures], np.float64)
 
 
 def _name(given: str) -> str:
     """Return what a dive is called after its source."""
     path, _, options = given.removeprefix("recording:").partition("?")
     stem = pathlib.Path(path).stem or pathlib.Path(path).resolve().name
-    text = stem + (f"-{options}" if options else "")
+    text = "-".join([stem, *(option.partition("=")[2] for option in options.split("&") if option)])
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)
 
 

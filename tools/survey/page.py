@@ -4,6 +4,7 @@ Called by tools/survey/command.py. It must not compute what it shows.
 """
 
 import base64
+import colorsys
 import html
 from collections.abc import Callable
 
@@ -11,11 +12,14 @@ import cv2
 import numpy as np
 
 from stillwatch.tools.survey.agreement import Agreement
-from stillwatch.tools.survey.analysis import Found
+from stillwatch.tools.survey.analysis import Found, SegmentsFound
 
 THUMBNAIL_PX = 128
 MAP_PX = 900
 MOST_POINTS = 20_000
+SWITCH = (
+    "<input type=checkbox id=cut> <label class=note for=cut>show the segments of pictures by their clusters</label>"
+)
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1000px;padding:1rem;color:#1d2733;background:#fff}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}
@@ -24,13 +28,39 @@ td:first-child,th:first-child{text-align:left}
 .strip{display:flex;flex-wrap:wrap;gap:6px;margin:.3rem 0}.strip figure{margin:0;width:128px}.strip img{width:128px;
 border-radius:3px}figcaption{font-size:11px;overflow-wrap:anywhere;color:#526070}.key{display:inline-block;width:.8em;
 height:.8em;border-radius:2px;margin-right:.4em}.scroll{overflow-x:auto}svg{width:100%;height:auto;background:#f4f6f8}
-.note{color:#526070}
+.note{color:#526070}td small{color:#526070;white-space:nowrap}.both{position:relative;display:block}
+.both .cut{position:absolute;left:0;top:0;opacity:.75}#cut:not(:checked)~* .cut{display:none}
+label.note{cursor:pointer}
 """
 
 
 def colour_of(k: int) -> str:
     """Return the colour of a cluster: hues a golden angle apart, so that neighbours differ."""
     return f"hsl({(k * 137.508) % 360:.0f} {62 if k % 2 else 78}% {42 if k % 3 else 55}%)"
+
+
+def bgr_of(k: int) -> tuple[int, int, int]:
+    """Return the colour of a cluster of segments, as an overlay has it: as `colour_of`, half a turn away."""
+    red, green, blue = colorsys.hls_to_rgb(((k * 137.508 + 180.0) % 360.0) / 360.0, 0.5, 0.7)
+    return round(255 * blue), round(255 * green), round(255 * red)
+
+
+def css_of(k: int) -> str:
+    """Return `bgr_of` as the page has it."""
+    blue, green, red = bgr_of(k)
+    return f"rgb({red},{green},{blue})"
+
+
+def segment_overlay(cells: np.ndarray, clusters: np.ndarray) -> str:
+    """Return a picture's segments, each in its cluster's colour, as a data URI of a PNG, longer side 128 px.
+
+    cells : (height, width) int64, the segment of each pixel;  clusters : the cluster of each segment
+    """
+    ratio = min(1.0, THUMBNAIL_PX / max(cells.shape))
+    size = (max(1, round(cells.shape[1] * ratio)), max(1, round(cells.shape[0] * ratio)))
+    small = cv2.resize(cells.astype(np.int32), size, interpolation=cv2.INTER_NEAREST)
+    palette = np.array([bgr_of(int(k)) for k in clusters], np.uint8)
+    return "data:image/png;base64," + base64.b64encode(cv2.imencode(".png", palette[small])[1].tobytes()).decode()
 
 
 def thumbnail(image: np.ndarray | None) -> str:
@@ -52,18 +82,23 @@ def render(
     positions: np.ndarray | None,
     agreed: Agreement | None,
     notes: list[str],
+    cells: Callable[[int], np.ndarray] | None = None,
 ) -> str:
     """Return the page.
 
     captions : name of each item;  picture : item -> BGR or None;  dives : (n,) dive of each item
     positions : (n, 2) latitude, longitude, NaN where unknown, or None where items are not in a row;  notes : what was
-    left out, and why
+    left out, and why;  cells : picture -> segment of each pixel, where segments were clustered
     """
+    segments = found.segments
 
     def figure(item: int, text: str = "") -> str:
         caption = html.escape(captions[item]) + (f"<br>{html.escape(text)}" if text else "")
         source = thumbnail(picture(item))
         image = f'<img src="{source}" alt="{html.escape(captions[item])}">' if source else ""
+        if segments is not None and cells is not None:
+            overlay = segment_overlay(cells(item), segments.of(item))
+            image = f'<span class=both>{image}<img class=cut src="{overlay}" alt="its segments"></span>'
         return f"<figure>{image}<figcaption>{caption}</figcaption></figure>"
 
     parts = [
@@ -71,9 +106,11 @@ def render(
         f"<title>Survey of {len(found.names)} dives</title><style>{STYLE}</style>",
         f"<h1>Survey: {len(found.names)} dives, {found.counts.sum():.0f} items, {found.n_clusters} clusters</h1>",
         *(f"<p class=note>{html.escape(note)}</p>" for note in notes),
+        *(() if segments is None else (SWITCH,)),
         *([] if positions is None else ["<h2>Where</h2>", _where(found, dives, positions)]),
         "<h2>How much of each</h2>",
         _shares(found),
+        *(() if segments is None else ("<h2>What pictures are made of</h2>", _mixes(segments))),
         "<h2>What each dive adds</h2>",
         _own(found),
         "<h2>The oddest</h2><div class=strip>",
@@ -93,34 +130,55 @@ def render(
     return "\n".join([*parts, "</html>"])
 
 
-def _key(k: int) -> str:
-    return f'<span class=key style="background:{colour_of(k)}"></span>'
+def _key(k: int, colour: Callable[[int], str] = colour_of) -> str:
+    return f'<span class=key style="background:{colour(k)}"></span>'
 
 
 def _shares(found: Found) -> str:
-    """Return the table of shares by dive, in percent, with twice their standard deviation."""
+    """Return the table of shares by cluster and dive, in percent, with two standard deviations to either side."""
     mean, spread = found.shares()
-    head = "".join(f"<th>{_key(k)}{k}</th>" for k in range(mean.shape[1]))
-    rows = [f"<tr><th>dive</th><th>items</th>{head}</tr>"]
-    for j, name in enumerate(found.names):
+    low, high = np.maximum(mean - 2.0 * spread, 0.0), np.minimum(mean + 2.0 * spread, 1.0)
+    heads = "".join(f"<th>{html.escape(name)}</th>" for name in found.names)
+    items = "".join(f"<td>{n:.0f}</td>" for n in found.counts.sum(axis=1))
+    rows = [f"<tr><th>cluster</th><th>items</th>{heads}</tr>"]
+    for k in range(found.n_clusters):
         cells = "".join(
-            f"<td>{100 * m:.1f}&nbsp;&plusmn;&nbsp;{200 * s:.1f}</td>" for m, s in zip(mean[j], spread[j], strict=True)
+            f"<td>{100 * mean[j, k]:.1f} <small>{100 * low[j, k]:.1f} to {100 * high[j, k]:.1f}</small></td>"
+            for j in range(len(found.names))
         )
-        rows.append(f"<tr><td>{html.escape(name)}</td><td>{found.counts[j].sum():.0f}</td>{cells}</tr>")
+        rows.append(f"<tr><td>{_key(k)}{k}</td><td>{found.counts[:, k].sum():.0f}</td>{cells}</tr>")
+    rows.append(f"<tr><td>items</td><td>{found.counts.sum():.0f}</td>{items}</tr>")
     return (
-        f"<p class=note>Percent of a dive's items, &plusmn; two standard deviations of the posterior.</p>"
+        "<p class=note>Percent of a dive's items; in small print two standard deviations of the posterior to either "
+        f"side.</p><div class=scroll><table>{''.join(rows)}</table></div>"
+    )
+
+
+def _mixes(segments: SegmentsFound) -> str:
+    """Return the table of what pictures of each cluster are made of, in percent of their segments."""
+    heads = "".join(f"<th>{_key(k, css_of)}{k}</th>" for k in range(segments.mixes.shape[1]))
+    rows = [f"<tr><th>cluster</th>{heads}</tr>"]
+    for k, mix in enumerate(segments.mixes):
+        rows.append(f"<tr><td>{_key(k)}{k}</td>{''.join(f'<td>{100 * share:.0f}</td>' for share in mix)}</tr>")
+    return (
+        "<p class=note>Percent of the segments of a cluster's pictures, by cluster of segments.</p>"
         f"<div class=scroll><table>{''.join(rows)}</table></div>"
     )
 
 
 def _own(found: Found) -> str:
+    """Return the clusters that each dive has alone, with their items: of few items it may be chance."""
     items = [
         f"<li>{html.escape(name)}: "
-        + (", ".join(f"{_key(k)}cluster {k}" for k in own) if own else "nothing that no other dive has")
+        + (
+            ", ".join(f"{_key(k)}cluster {k} ({found.counts[j, k]:.0f})" for k in own)
+            if own
+            else "nothing that no other dive has"
+        )
         + "</li>"
-        for name, own in zip(found.names, found.own_clusters(), strict=True)
+        for j, (name, own) in enumerate(zip(found.names, found.own_clusters(), strict=True))
     ]
-    return f"<ul>{''.join(items)}</ul>"
+    return f"<p class=note>In parentheses its items of that cluster.</p><ul>{''.join(items)}</ul>"
 
 
 def _where(found: Found, dives: np.ndarray, positions: np.ndarray) -> str:

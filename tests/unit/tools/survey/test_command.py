@@ -89,6 +89,56 @@ def test_a_second_survey_finds_what_was_described(surveyed, monkeypatch):
     assert again["labels"] is None
 
 
+@pytest.mark.parametrize("model", ["scm", "mcm"])
+def test_pictures_are_clustered_by_their_segments(surveyed, tmp_path, model):
+    root = surveyed[0].parent
+    given = ["--model", model, "--segments", "patches", "--parquet", "--labels", str(root / "labels.csv")]
+    assert main(["survey", str(root / "a"), str(root / "b"), "--out", str(tmp_path), *given]) == 0
+    summary = json.loads((tmp_path / "survey.json").read_text())
+    assert summary["labels"]["homogeneity"] > 0.9
+    assert [group["items"] for group in summary["groups"]] == [N, N]
+    page = (tmp_path / "survey.html").read_text()
+    assert "data:image/png;base64" in page
+    assert "What pictures are made of" in page
+
+
+def test_parquet_holds_what_csv_holds(surveyed, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    root = surveyed[0].parent
+    given = ["--nav", str(root / "nav.csv"), "--parquet", "--c-width", "0.01"]
+    assert main(["survey", str(root / "a"), str(root / "b"), "--out", str(tmp_path), *given]) == 0
+    table = parquet.read_table(tmp_path / "assignments.parquet").to_pylist()
+    with (tmp_path / "assignments.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["picture"] for row in table] == [row["picture"] for row in rows]
+    assert [row["cluster"] for row in table] == [int(row["cluster"]) for row in rows]
+    assert [row["latitude"] for row in table] == [float(row["latitude"]) if row["latitude"] else None for row in rows]
+
+
+def test_two_dives_of_one_name_stay_apart(tmp_path):
+    for place in "xy":
+        (tmp_path / place / "dive").mkdir(parents=True)
+        for i in range(3):
+            cv2.imwrite(str(tmp_path / place / "dive" / f"{i}.png"), striped(i, place == "x"))
+    given = [str(tmp_path / place / "dive") for place in "xy"]
+    assert main(["survey", *given, "--out", str(tmp_path / "out")]) == 0
+    summary = json.loads((tmp_path / "out" / "survey.json").read_text())
+    assert [group["name"] for group in summary["groups"]] == ["dive", "dive-2"]
+
+
+def test_labels_of_pictures_that_are_not_there_and_pictures_without_labels_are_counted(tmp_path):
+    for i in range(3):
+        cv2.imwrite(str(tmp_path / f"{i}.png"), striped(i, True))
+    (tmp_path / "labels.csv").write_text("picture,label\n0.png,up\n7.png,up\n8.png,across\n")
+    given = ["--labels", str(tmp_path / "labels.csv"), "--out", str(tmp_path / "out")]
+    assert main(["survey", str(tmp_path), *given]) == 0
+    notes = json.loads((tmp_path / "out" / "survey.json").read_text())["notes"]
+    assert notes == [
+        "2 pictures have no label and take no part in the comparison with labels",
+        "2 labels are of pictures that are not there",
+    ]
+
+
 def test_one_picture_is_a_survey(tmp_path, capsys):
     cv2.imwrite(str(tmp_path / "only.png"), striped(0, True))
     assert main(["survey", str(tmp_path), "--out", str(tmp_path / "out"), "--json"]) == 0
@@ -103,6 +153,8 @@ def test_one_picture_is_a_survey(tmp_path, capsys):
         ({"a.png": b"none"}, [], "none of the 1 pictures can be read"),
         ({"a.png": b"none"}, ["--c-width", "0"], "--c-width 0.0"),
         ({"a.png": b"none"}, ["--nav", "nowhere.csv"], "nowhere.csv: No such file"),
+        ({"a.png": b"none"}, ["--segments", "patches"], "--model sgmc has none"),
+        ({"a.png": b"none"}, ["--every", "0"], "--every 0: it is at least 1"),
     ],
 )
 def test_what_cannot_be_surveyed_is_one_message_and_exit_2(tmp_path, capsys, files, given, message):
