@@ -126,9 +126,7 @@ class Desk:
         if len(self._alerts) > MOST_ALERTS and self.plane != FOLDER:
             del self._alerts[0]
             self.given_up += 1
-            text = (
-                f"told {self.given_up} alerts too many while nothing could be stored; they are gone"
-            )
+            text = f"told {self.given_up} alerts too many while nothing could be stored; they are gone"
             self.trouble("given_up", text, heard.received_ns)
         return True
 

@@ -110,14 +110,6 @@ class Ingest:
         self._store.tell_agent(endpoint, json.dumps({"server": server}))
         self._bulletin.post("station")
 
-    def remove_agent(self, endpoint: str) -> bool:
-        """Hear an agent no more that the page was told of; what was heard stays."""
-        if not self._store.untell_agent(endpoint):
-            return False
-        with self._turn:
-            self._told.pop(endpoint, None)
-        return True
-
     def _of_settings(self, name: str) -> Told:
         section = self._settings.agents[name]
         keys = None

@@ -10,7 +10,7 @@ from typing import Any
 
 from stillwatch.tools.station.store import THIN, AlertHeard
 from stillwatch.transport.thin import ThinAlert
-from stillwatch.transport.wire import Alert, Message, Position
+from stillwatch.transport.wire import Alert, Position
 
 FUTURE_NS = 300 * 1_000_000_000  # a clock may be so far ahead of ours; beyond it, it is wrong
 EARLIEST_NS = 1_577_836_800 * 1_000_000_000  # 2020: before it, nobody has set the clock
@@ -109,8 +109,3 @@ def thin_alert_of(agent: str, alert: ThinAlert, key: str, received_ns: int) -> A
         clock_is_wrong=bool(alert.wall_ns) and not is_believed,
         fields=fields,
     )
-
-
-def clock_off_s(message: Message, received_ns: int) -> float:
-    """Return how far an agent's wall clock is ahead of ours, for a message that was just made."""
-    return (message.wall_ns - received_ns) / 1e9

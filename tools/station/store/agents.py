@@ -5,7 +5,7 @@ Used by tools/station/page and tools/station/tell. It changes nothing but which 
 
 from typing import Any
 
-from sqlalchemy import Select, delete, func, literal_column, select
+from sqlalchemy import Select, func, literal_column, select
 
 from stillwatch.tools.station.store.connection import Connected
 from stillwatch.tools.station.store.tables import (
@@ -96,11 +96,6 @@ class AgentQueries(Connected):
         """Keep how an agent is heard (JSON), so that the next start knows it too."""
         with self.writing() as connection:
             connection.execute(self.upsert(META, {"key": _TOLD + endpoint, "value": value}, ["key"]))
-
-    def untell_agent(self, endpoint: str) -> bool:
-        """Forget how an agent is heard; what was heard stays. False where the page was told of none."""
-        with self.writing() as connection:
-            return connection.execute(delete(META).where(META.c.key == _TOLD + endpoint)).rowcount > 0
 
 
 def _overview() -> Select:

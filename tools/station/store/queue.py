@@ -43,12 +43,6 @@ class QueueQueries(Connected):
             statement = update(NOTIFICATIONS).where(NOTIFICATIONS.c.id == notification, NOTIFICATIONS.c.state == DEAD)
             return connection.execute(statement.values(**changed)).rowcount > 0
 
-    def drop_notification(self, notification: int) -> bool:
-        """Forget a dead one; False where it is not dead."""
-        statement = delete(NOTIFICATIONS).where(NOTIFICATIONS.c.id == notification, NOTIFICATIONS.c.state == DEAD)
-        with self.writing() as connection:
-            return connection.execute(statement).rowcount > 0
-
     def dead_notifications(self, *, limit: int = 100) -> list[dict[str, Any]]:
         """Return what could not be sent, newest first: NOTIFICATIONS' columns."""
         query = select(NOTIFICATIONS).where(NOTIFICATIONS.c.state == DEAD)

@@ -5,12 +5,18 @@ Called by tools/station/ingest once a while. It deletes in small steps, so that 
 
 from typing import Any
 
-from sqlalchemy import delete, select, text
+from sqlalchemy import delete, func, select
 
 from stillwatch.tools.station.store.connection import Connected
-from stillwatch.tools.station.store.tables import ALERTS, SCORES, STATUSES
+from stillwatch.tools.station.store.tables import ALERT_PICTURES, ALERTS, SCORE_DATA, SCORES, STATUSES
 
 STEP = 500  # rows that go at once
+ROW_BYTES, ALERT_BYTES = 400, 1500  # a row of scores or a picture, an alert, each with its place in the indexes
+_CONTENTS = (
+    select(func.sum(func.octet_length(SCORE_DATA.c.data) + ROW_BYTES)),
+    select(func.sum(func.octet_length(ALERT_PICTURES.c.picture) + ROW_BYTES)),
+    select(func.count() * ALERT_BYTES).select_from(ALERTS),
+)
 DAY_NS = 86_400 * 1_000_000_000
 
 
@@ -18,10 +24,11 @@ class RetentionQueries(Connected):
     """Measures the store, and deletes."""
 
     def bytes_used(self) -> int:
-        """Return what the store's rows take: of a SQLite file without its free pages."""
+        """Return what the store's rows take: of a SQLite file without its free pages; in PostgreSQL, whose files do not
+        shrink with what is deleted, what the rows' contents come to."""
         with self.reading() as connection:
             if self.is_postgresql:
-                return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar() or 0)
+                return sum(int(connection.execute(query).scalar() or 0) for query in _CONTENTS)
             pages, free, size = (
                 int(connection.exec_driver_sql(f"PRAGMA {name}").scalar() or 0)
                 for name in ("page_count", "freelist_count", "page_size")

@@ -101,6 +101,18 @@ def test_a_damaged_store_is_filled_again_from_the_folders(tmp_path, agent):
         until(station.alerts)
 
 
+def test_clips_of_a_run_belong_to_its_alerts_but_for_links(tmp_path, agent, store):
+    agent.alert(1)
+    agent.alert(2)
+    agent.folder.close()
+    clips = tmp_path / "runs" / "one" / "clips"
+    clips.mkdir()
+    (clips / "1.mp4").write_bytes(b"video")
+    (clips / "2.mp4").symlink_to("/etc/hostname")
+    ear_of(store, tmp_path / "runs").read_changed(threading.Event())
+    assert {row["event"]: row["clip"] for row in store.alerts()} == {1: str(clips / "1.mp4"), 2: ""}
+
+
 def test_a_folder_that_cannot_be_read_is_said_to_be_so(tmp_path):
     folder = tmp_path / "runs" / "bad"
     folder.mkdir(parents=True)

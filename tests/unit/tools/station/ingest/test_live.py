@@ -9,6 +9,7 @@ import zmq
 from agent_doubles import AgentDouble, jpeg
 from hearing import hearing, limits, until
 
+from stillwatch.transport.live import generate_keys, load_server_keys
 from stillwatch.transport.wire import DICTIONARY, Exemplar, LogNotice, TransportError
 
 NOISE = b"\xc1" + b"\x00" * 64
@@ -188,6 +189,22 @@ def test_a_stranger_cannot_take_an_agents_name(tmp_path):
             agent.alert(1)
             until(station.alerts)
             assert [row["event"] for row in station.alerts()] == [1]
+
+
+def test_an_agent_with_keys_is_heard_by_a_station_with_keys(tmp_path):
+    for name in ("agent", "station"):
+        generate_keys(tmp_path, name)
+    (tmp_path / "allow.toml").write_text("[data]\n" + (tmp_path / "station.pub").read_text())
+    server_keys = load_server_keys(str(tmp_path / "agent.key"), str(tmp_path / "allow.toml"))
+    agent = AgentDouble("cam1", "tcp://127.0.0.1:0", keys=server_keys).serve()
+    try:
+        key, server = str(tmp_path / "station.key"), str(tmp_path / "agent.pub")
+        with hearing(tmp_path / "s.db", **limits(key=key)) as station:
+            station.ingest.add_agent(agent.endpoint, server)
+            until(lambda: agent.status() and station.store.agent("cam1"))
+            assert station.ingest.control_of("cam1")[1] is not None
+    finally:
+        agent.close()
 
 
 def test_an_agent_that_is_not_there_is_said_to_be_so(tmp_path):
