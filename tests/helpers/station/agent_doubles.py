@@ -28,9 +28,7 @@ def jpeg(width: int = 32, height: int = 24, grey: int = 90) -> bytes:
 class AgentDouble:
     """One agent: makes messages under proper headers and publishes them. Used by one thread, or with `serve`."""
 
-    def __init__(
-        self, agent: str, endpoint: str, *, epoch: int = 1, run: str = "run1", wall_offset_s: float = 0.0, keys=None
-    ):
+    def __init__(self, agent, endpoint, *, epoch=1, run="run1", wall_offset_s=0.0, keys=None):
         self.agent, self.clock = agent, RealClock()
         self.headers = Headers(agent, run, "boot1", epoch)
         self.publisher = Publisher(endpoint, agent, clock=self.clock, keys=keys)

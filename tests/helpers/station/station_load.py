@@ -1,7 +1,7 @@
 """A station in a process of its own under the load of a fleet, and what it measured of itself.
 
-`station_load.py STORE FOLDER N SECONDS`: hears N agents of agent_doubles.py at ipc endpoints in FOLDER, on one core. It
-prints JSON: alerts and their latency from the making of a message to the news of it, messages lost, memory, CPU.
+`station_load.py STORE FOLDER N SECONDS`: hears N agents of agent_doubles.py at ipc endpoints in FOLDER. It prints
+JSON: alerts and their latency from the making of a message to the news of it, messages lost, memory, share of a core.
 """
 
 import json
@@ -27,8 +27,6 @@ def rss_bytes():
 
 
 def main(address, folder, n, seconds):
-    if len(os.sched_getaffinity(0)) > 1:
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     store, _ = open_store(address)
     bulletin = Bulletin(kept=100_000)
     agents = {f"cam{i:03d}": AgentSection(endpoint=f"ipc://{folder}/cam{i:03d}") for i in range(n)}

@@ -24,6 +24,7 @@ LOOK_NS = 1_000_000_000
 CLAIM_NS = 5_000_000_000
 GATHER_NS = 20_000_000  # alerts of so long go into one transaction
 SILENT_S = 10.0
+LATEST_S = 600.0  # after a stall of ours what waits is taken, late: thrown away, it would be lost
 ASK_WHY_NS = 60_000_000_000
 
 
@@ -177,7 +178,9 @@ class LiveEar:
                 self._open(endpoint, agent)
 
     def _open(self, endpoint: str, told: Told) -> None:
-        subscriber = Subscriber(endpoint, clock=self._clock, keys=told.keys, agent=told.agent or None)
+        subscriber = Subscriber(
+            endpoint, clock=self._clock, keys=told.keys, agent=told.agent or None, max_age_s=LATEST_S
+        )
         try:
             subscriber.open(self._context)
         except TransportError as error:
