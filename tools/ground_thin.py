@@ -2,8 +2,9 @@
 
 The modem's driver program sends one UDP datagram a frame to --listen, and gets the acknowledgements back. DIR holds
 `received/` (each alert once, on the disk before it is acknowledged), `thumbnails/` (PNG, better with every fragment),
-`model-patches.npz`, `model-scenes.npz` (the vehicle's mixtures as far as known), and all of it as the messages of a run
-folder, for `report`, `events`, `survey` and `station`.
+`model-patches.npz`, `model-scenes.npz` (the vehicle's mixtures as far as known), `clumps-patches.npz` and
+`clumps-scenes.npz` where they were asked for, and all of it as the messages of a run folder, for `report`, `events`,
+`survey` and `station`.
 """
 
 import argparse
@@ -15,19 +16,21 @@ import re
 import select
 import threading
 import time
+from typing import Any
 
 import cv2
 import numpy as np
 
 from stillwatch.base import RealClock, UsageError
 from stillwatch.tools.ground_thin_folder import ThinFolder
-from stillwatch.tools.shared import print_json, stop_on_signals
+from stillwatch.tools.shared import print_json, stop_on_signals, words
 from stillwatch.transport.mirror import ModelMirror
 from stillwatch.transport.thin import (
     HEADER_BYTES,
     PRESETS,
     AlertArrived,
     Arrival,
+    ClumpsArrived,
     ComponentArrived,
     ComponentPart,
     HeartbeatArrived,
@@ -45,7 +48,17 @@ from stillwatch.transport.thin import (
     parse_endpoint,
     read_link_key,
 )
-from stillwatch.transport.wire import MODELS, DecodeError, LinkError, SecurityError
+from stillwatch.transport.wire import (
+    MODEL_NUMBERS,
+    MODELS,
+    Clumps,
+    DecodeError,
+    LinkError,
+    SecurityError,
+    clump_arrays,
+    decode,
+    kind_of,
+)
 
 _MODELS_EVERY_S = 10.0
 _WAIT_S = 0.2
@@ -65,6 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--agent", default="", metavar="ID", help="what to call the agent in DIR (default: thin-NUMBER)"
     )
+    told = "ask for what this mixture keeps (agents of 0.2 and later); may be repeated"
+    parser.add_argument("--clumps", action="append", default=[], choices=MODELS, help=told)
     parser.add_argument("--seconds", type=float, help="stop after so long")
     parser.add_argument("--json", action="store_true", help="print each arrival as a line of JSON")
 
@@ -82,6 +97,7 @@ def main(args: argparse.Namespace) -> int:
     if not AGENT_ID.fullmatch(agent):
         raise UsageError(f"--agent {agent[:40]!r}: 1 to 32 of a-z 0-9 _ - beginning with a letter or digit")
     station = ThinStation(pathlib.Path(args.out), codec, args.preset, agent=agent, as_json=args.json)
+    station.ask_for_clumps(args.clumps)
     until = math.inf if args.seconds is None else time.monotonic() + args.seconds
     try:
         while not stop.is_set() and time.monotonic() < until:
@@ -121,6 +137,12 @@ class ThinStation:
             self._save_models()
         return self.receiver.poll(now_ns)
 
+    def ask_for_clumps(self, names: list[str]) -> None:
+        """Ask for the newest clumps of these mixtures: at most 8 kB each, behind all else that the vehicle sends."""
+        request = self._clock.wall_ns() // 1_000_000_000 % 15 + 1
+        for name in names:
+            self.receiver.ask_for_clumps(MODEL_NUMBERS[name], request, self._clock.monotonic_ns())
+
     def close(self, datagrams: dict[str, int] | None = None) -> None:
         """Save the models, close the log, and tell what was counted, `datagrams` of the port included."""
         self._save_models()
@@ -152,6 +174,8 @@ class ThinStation:
                 self._tell("heartbeat", _beat_line(beat), dataclasses.asdict(beat))
             case ComponentArrived(_, part):
                 self._take_component(part)
+            case ClumpsArrived(_, channel, payload, n_bytes, is_complete) if channel in self.mirrors:
+                self.take_clumps(MODELS[channel], payload, n_bytes, is_complete=is_complete)
 
     def take_packet(self, channel: int, data: bytes) -> None:
         """Mirror a packet. A mirror passes over packets of an earlier start; many in a row are those of a later one."""
@@ -191,6 +215,27 @@ class ThinStation:
             "std": found.std.tolist(),
         }
         self._tell("component", f"component {part.component}: {found.count:.0f} samples, stage {part.stage}", fields)
+
+    def take_clumps(self, name: str, payload: bytes, n_bytes: int, *, is_complete: bool) -> None:
+        """Tell how much of a mixture's clumps has come, and keep them once all has."""
+        fields: dict = {"model": name, "bytes": n_bytes, "received": len(payload)}
+        if not is_complete:
+            self._tell("clumps_come", f"clumps of {name}: {len(payload)} of {n_bytes} bytes", fields)
+            return
+        try:
+            message = decode(payload)
+            if not isinstance(message, Clumps):
+                raise DecodeError(f"{kind_of(message)} instead of clumps")
+            held: dict[str, Any] = clump_arrays(message)
+        except DecodeError as error:
+            self._tell("refused", f"clumps refused: {error}", {"reason": str(error)})
+            return
+        self._messages.clumps(message)
+        temporary = self._folder / f".clumps-{name}.npz"
+        np.savez(temporary, **held)
+        temporary.replace(path := self._folder / f"clumps-{name}.npz")
+        line = f"clumps of {name} {path}, {n_bytes} bytes: {words.held(message)}"
+        self._tell("clumps", line, fields | {"file": str(path), "clumps": len(message.counts)})
 
     def _save_models(self) -> None:
         self._saved_ns = self._clock.monotonic_ns()

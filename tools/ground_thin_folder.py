@@ -15,7 +15,18 @@ from stillwatch.base import Clock, __version__
 from stillwatch.transport.disk import RunFolder
 from stillwatch.transport.mirror import MixtureSummary
 from stillwatch.transport.thin import ThinAlert, ThinHeartbeat
-from stillwatch.transport.wire import Alert, EncodeError, Headers, Message, Model, Position, Status, encode, kind_of
+from stillwatch.transport.wire import (
+    Alert,
+    Clumps,
+    EncodeError,
+    Headers,
+    Message,
+    Model,
+    Position,
+    Status,
+    encode,
+    kind_of,
+)
 
 _REMEMBERED = 256
 _NAVIGATION = ("latitude", "longitude", "depth_m", "altitude_m")
@@ -84,6 +95,11 @@ class ThinFolder:
             prior_scale=summary.prior_scale,
             concentration=summary.concentration,
         )
+
+    def clumps(self, message: Clumps) -> None:
+        """Write the clumps that came by request, under this link's own header."""
+        own = set(message.__struct_fields__) - set(Message.__struct_fields__)
+        self._write(Clumps, 0, **{name: getattr(message, name) for name in own})
 
     def close(self, counts: dict[str, int]) -> None:
         """Write what was counted, and close."""

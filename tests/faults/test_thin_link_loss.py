@@ -9,10 +9,10 @@ from stillwatch.transport.mirror.ground import ModelMirror
 from stillwatch.transport.mirror.model import posterior_gaussians, summary_of
 from stillwatch.transport.mirror.values import divergence
 from stillwatch.transport.mirror.vehicle import ModelEncoder
-from stillwatch.transport.thin.link import AlertArrived, PacketArrived, ThinReceiver, ThumbnailArrived
+from stillwatch.transport.thin.link import ThinReceiver
 from stillwatch.transport.thin.linksim import LinkModel
 from stillwatch.transport.thin.presets import PRESETS
-from stillwatch.transport.thin.receiver_log import ReceiverLog
+from stillwatch.transport.thin.receiver_log import AlertArrived, PacketArrived, ReceiverLog, ThumbnailArrived
 from stillwatch.transport.thin.records import ThinAlert
 from stillwatch.transport.thin.thumbnails import encode_thumbnail
 

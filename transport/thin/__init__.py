@@ -8,21 +8,21 @@ Imports: transport.base, transport.wire, transport.mirror, transport.disk.
 from stillwatch.transport.thin.codec import ENVELOPE_BYTES, MAX_DATA_BYTES, TAG_BYTES, VERSION, ThinCodec, encode_record
 from stillwatch.transport.thin.component import decode_component
 from stillwatch.transport.thin.layout import KINDS, STATES, TYPE_BITS, Field
-from stillwatch.transport.thin.link import (
-    AlertArrived,
-    Arrival,
-    ComponentArrived,
-    HeartbeatArrived,
-    PacketArrived,
-    ThinReceiver,
-    ThinSender,
-    ThumbnailArrived,
-)
+from stillwatch.transport.thin.link import ThinReceiver, ThinSender
 from stillwatch.transport.thin.linksim import LinkModel, LinkSimulator
 from stillwatch.transport.thin.outbox import Outbox, count_outbox
 from stillwatch.transport.thin.port import ThinPort, parse_endpoint, read_link_key
 from stillwatch.transport.thin.presets import PRESETS, Preset, find_preset
-from stillwatch.transport.thin.receiver_log import ReceiverLog
+from stillwatch.transport.thin.receiver_log import (
+    AlertArrived,
+    Arrival,
+    ClumpsArrived,
+    ComponentArrived,
+    HeartbeatArrived,
+    PacketArrived,
+    ReceiverLog,
+    ThumbnailArrived,
+)
 from stillwatch.transport.thin.records import MAX_STREAM_BYTES, RECORDS, ComponentPart, ThinAlert, ThinHeartbeat
 from stillwatch.transport.thin.thumbnails import HEADER_BYTES, decode_thumbnail
 from stillwatch.transport.thin.vehicle import VehicleLink
@@ -31,6 +31,7 @@ __all__ = [
     "count_outbox",
     "AlertArrived",
     "Arrival",
+    "ClumpsArrived",
     "ComponentArrived",
     "ComponentPart",
     "ENVELOPE_BYTES",

@@ -6,7 +6,6 @@ the caller; frames go to and come from a modem (transport/thin/port.py). Nothing
 
 import itertools
 from collections import Counter, OrderedDict
-from dataclasses import dataclass
 from typing import Protocol
 
 from stillwatch.transport.thin.codec import (
@@ -22,11 +21,23 @@ from stillwatch.transport.thin.codec import (
     number_alert,
     strip_alert,
 )
-from stillwatch.transport.thin.fragments import Reassembler, acknowledged, split
+from stillwatch.transport.thin.fragments import SEAL_BYTES, Reassembler, acknowledged, split
 from stillwatch.transport.thin.outbox import Number, Outbox
 from stillwatch.transport.thin.presets import Budget
+from stillwatch.transport.thin.receiver_log import (
+    AlertArrived,
+    AlertLog,
+    Arrival,
+    ClumpsArrived,
+    ComponentArrived,
+    HeartbeatArrived,
+    PacketArrived,
+    ThumbnailArrived,
+)
 from stillwatch.transport.thin.records import (
+    MAX_STREAM_BYTES,
     AlertAck,
+    ClumpsRequest,
     ComponentAck,
     ComponentPart,
     Fragment,
@@ -47,7 +58,10 @@ _SLOTS_AHEAD = 4  # model packets under way: what may be sent until their acknow
 _FOLLOWING = 16
 _RECENT = 64  # few, as the numbers of an earlier process must not acknowledge those of this one
 _WHOLE_FRAME_BYTES = 64  # up to here a packet or fragment fills its frame alone: a length byte would be waste
-_ABOUT = 5  # bytes before a thumbnail's code: which alert it belongs to
+_ABOUT = 5  # bytes before a stream's object: of a thumbnail which alert it belongs to, of clumps which request
+_CLUMPS = 1  # the first four bits of what a stream of clumps is about; of a thumbnail 0
+_ANSWERED_NS = 600_000_000_000  # repeats of a request are not answered for so long
+MOST_CLUMPS_BYTES = MAX_STREAM_BYTES - SEAL_BYTES - _ABOUT
 
 
 class PacketSource(Protocol):
@@ -108,6 +122,8 @@ class ThinSender:
         self._sources: dict[int, PacketSource] = {}
         self._packets: dict[int, tuple[int, int]] = {}  # channel and the source's number, by ours
         self._answers: dict[int, int] = {}
+        self._clumps: dict[int, bytes] = {}
+        self._clumps_answered: dict[tuple[int, int], int] = {}
         per_frame = 1 if self._is_whole else max(self._room // (self.packet_bytes + 4), 1)
         self._packets_ahead = _SLOTS_AHEAD * budget.frames_per_slot * per_frame
 
@@ -144,13 +160,20 @@ class ThinSender:
 
     def thumbnail(self, number: Number, code: bytes, now_ns: int, value: float = 1.0) -> None:
         """Queue a thumbnail of an alert, coarse parts first among all thumbnails; EncodeError over 8,182 bytes."""
-        about = (number.incarnation << 24 | number.delivery).to_bytes(_ABOUT, "big")
+        about = number.incarnation << 24 | number.delivery
+        self._stream_out("thumbnail", about, code, value, now_ns)
+
+    def clumps(self, channel: int, payload: bytes) -> None:
+        """Hold the newest clumps of a model, at most MOST_CLUMPS_BYTES, for when the ground asks; nothing is sent."""
+        self._clumps[channel] = payload
+
+    def _stream_out(self, kind: str, about: int, code: bytes, value: float, now_ns: int) -> None:
         # In larger frames two fragments share a frame, so that one still fits beside an alert.
         room = self._room if self._is_whole else self._room // 2
         piece = min(room - data_overhead(RecordType.FRAGMENT, rest=self._is_whole), MAX_DATA_BYTES)
-        for fragment in split(self._stream, about + code, piece):
+        for fragment in split(self._stream, about.to_bytes(_ABOUT, "big") + code, piece):
             key = (fragment.stream, fragment.offset, len(fragment.data))
-            self._offer("thumbnail", key, fragment, value / (1.0 + fragment.offset / 256.0), now_ns)
+            self._offer(kind, key, fragment, value / (1.0 + fragment.offset / 256.0), now_ns)
         self._stream = (self._stream + 1) % N_STREAMS
 
     def mirror(self, channel: int, source: PacketSource) -> None:
@@ -199,6 +222,8 @@ class ThinSender:
                     self._on_packet_ack(record)
                 case ModelRequest(channel, request):
                     self._on_model_request(channel, request)
+                case ClumpsRequest(channel, request):
+                    self._on_clumps_request(channel, request, now_ns)
                 case ComponentAck(component, revision, stages):
                     keys = [(component, revision, stage) for stage in range(8) if stages >> stage & 1]
                     self.counters["acknowledged.component"] += self.scheduler.acknowledge("component", keys)
@@ -250,10 +275,11 @@ class ThinSender:
         self.scheduler.acknowledge("alert", numbers)
 
     def _on_stream_ack(self, ack: StreamAck) -> None:
-        queued = [key for key in self.scheduler.keys("thumbnail") if isinstance(key, tuple) and key[0] == ack.stream]
-        there = set(acknowledged(ack, [(offset, length) for _, offset, length in queued]))
-        keys = [key for key in queued if key[1] in there]
-        self.counters["acknowledged.thumbnail"] += self.scheduler.acknowledge("thumbnail", keys)
+        for kind in ("thumbnail", "clumps"):
+            queued = [key for key in self.scheduler.keys(kind) if isinstance(key, tuple) and key[0] == ack.stream]
+            there = set(acknowledged(ack, [(offset, length) for _, offset, length in queued]))
+            keys = [key for key in queued if key[1] in there]
+            self.counters[f"acknowledged.{kind}"] += self.scheduler.acknowledge(kind, keys)
 
     def _on_packet_ack(self, ack: PacketAck) -> None:
         offsets = [0] + [1 + k for k in range(_FOLLOWING) if ack.earlier >> k & 1]
@@ -276,70 +302,16 @@ class ThinSender:
         self._sources[channel].refresh()
         self.counters["model_requests"] += 1
 
-
-@dataclass(frozen=True, slots=True)
-class AlertArrived:
-    """An alert that is now in the ground's log, for the first time."""
-
-    agent: int
-    alert: ThinAlert
-
-
-@dataclass(frozen=True, slots=True)
-class ThumbnailArrived:
-    """More of a thumbnail: `code` is a prefix of transport/thin/thumbnails.py's code, or all of it."""
-
-    agent: int
-    number: Number
-    code: bytes
-    is_complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PacketArrived:
-    """A packet for the ground's copy of a model: the channel is its number in MODELS."""
-
-    agent: int
-    channel: int
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class ComponentArrived:
-    """One stage of a component's code."""
-
-    agent: int
-    part: ComponentPart
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatArrived:
-    """How the agent says it is."""
-
-    agent: int
-    heartbeat: ThinHeartbeat
-
-
-Arrival = AlertArrived | ThumbnailArrived | PacketArrived | ComponentArrived | HeartbeatArrived
-
-
-class AlertLog(Protocol):
-    """Where a ground keeps alerts, each once, before it acknowledges them: receiver_log.py, or a store."""
-
-    renumbered: int
-
-    @property
-    def continued(self) -> bool:
-        """Whether there were alerts before this start."""
-        ...
-
-    def append(self, agent: int, alert: ThinAlert) -> bool | None:
-        """Keep an alert and return True; False if it was there already, None if it could not be kept."""
-        ...
-
-    def arrived_lately(self, agent: int, number: Number) -> bool:
-        """Tell whether an alert of this number was kept within the last hour."""
-        ...
+    def _on_clumps_request(self, channel: int, request: int, now_ns: int) -> None:
+        """Send the newest clumps of a model behind everything else, once for each request however often it comes."""
+        payload, key = self._clumps.get(channel), (channel, request)
+        if payload is None or now_ns - self._clumps_answered.get(key, -_ANSWERED_NS) < _ANSWERED_NS:
+            return
+        self._clumps_answered[key] = now_ns
+        self.scheduler.acknowledge("clumps", self.scheduler.keys("clumps"))  # of an older request
+        about = ((_CLUMPS << 3 | channel) << 4 | request) << 29 | len(payload)
+        self._stream_out("clumps", about, payload, 1.0, now_ns)
+        self.counters["clumps_requests"] += 1
 
 
 class ThinReceiver:
@@ -402,6 +374,14 @@ class ThinReceiver:
         met |= {"streams_evicted": streams.evicted, "alerts_renumbered": log.renumbered}
         return dict(self.counters) | met
 
+    def ask_for_clumps(self, channel: int, request: int, now_ns: int) -> None:
+        """Ask for the newest clumps of a model, again and again for half an hour until they come.
+
+        `request`: 1 to 15, another one than that of the last ten minutes.
+        """
+        record = encode_record(ClumpsRequest(channel, request))
+        self.scheduler.offer(Item("request", ("clumps", channel), record), now_ns)
+
     def poll(self, now_ns: int) -> list[bytes]:
         """Return the acknowledgements to hand to the modem now."""
         return self.scheduler.next_slot(now_ns)
@@ -441,9 +421,14 @@ class ThinReceiver:
             self.scheduler.offer(Item("ack", ("stream", fragment.stream), encode_record(ack)), now_ns)
         if progress is None or len(progress.prefix) <= _ABOUT:
             return None
-        about = int.from_bytes(progress.prefix[:_ABOUT], "big")
+        about, code = int.from_bytes(progress.prefix[:_ABOUT], "big"), progress.prefix[_ABOUT:]
+        if about >> 36 == _CLUMPS:
+            channel = about >> 33 & 7
+            self.scheduler.acknowledge("request", [("clumps", channel)])
+            n_bytes = about & 0x1FFFFFFF
+            return ClumpsArrived(self._codec.agent, channel, code, n_bytes, progress.is_complete)
         number = Number(about >> 24 & 0xFFF, about & 0xFFFFFF)
-        return ThumbnailArrived(self._codec.agent, number, progress.prefix[_ABOUT:], progress.is_complete)
+        return ThumbnailArrived(self._codec.agent, number, code, progress.is_complete)
 
     def _on_packet(self, packet: Packet, now_ns: int) -> Arrival | None:
         is_new = self._packets.get(packet.number) != packet.data

@@ -1,4 +1,4 @@
-"""The ground's log of alerts: each one exactly once, whatever the link repeats and whenever either side is killed.
+"""What arrives at the ground, and its log of alerts: each exactly once, whatever is repeated and whoever is killed.
 
 Used by transport/thin/link.py, by one thread. An alert is on the disk before it is acknowledged, and it is looked up
 by number and content before it is written.
@@ -6,6 +6,8 @@ by number and content before it is written.
 
 import logging
 import pathlib
+from dataclasses import dataclass
+from typing import Protocol
 
 import google_crc32c
 
@@ -13,7 +15,7 @@ from stillwatch.transport.base import Clock
 from stillwatch.transport.disk import RecordWriter, log_files, read_records
 from stillwatch.transport.thin.codec import ALERT_BYTES, decode_alert_record, encode_record
 from stillwatch.transport.thin.outbox import Number
-from stillwatch.transport.thin.records import ThinAlert
+from stillwatch.transport.thin.records import ComponentPart, ThinAlert, ThinHeartbeat
 from stillwatch.transport.wire import LogError
 
 logger = logging.getLogger(__name__)
@@ -25,6 +27,82 @@ _FILE_BYTES = 8_000_000  # over 100,000 alerts, so that the last two files hold 
 _RECENT_NS = 3600 * 1_000_000_000
 _FOREVER_S = 1e9
 _Key = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertArrived:
+    """An alert that is now in the ground's log, for the first time."""
+
+    agent: int
+    alert: ThinAlert
+
+
+@dataclass(frozen=True, slots=True)
+class ThumbnailArrived:
+    """More of a thumbnail: `code` is a prefix of transport/thin/thumbnails.py's code, or all of it."""
+
+    agent: int
+    number: Number
+    code: bytes
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PacketArrived:
+    """A packet for the ground's copy of a model: the channel is its number in MODELS."""
+
+    agent: int
+    channel: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentArrived:
+    """One stage of a component's code."""
+
+    agent: int
+    part: ComponentPart
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatArrived:
+    """How the agent says it is."""
+
+    agent: int
+    heartbeat: ThinHeartbeat
+
+
+@dataclass(frozen=True, slots=True)
+class ClumpsArrived:
+    """More of the clumps of a model that were asked for: `payload` is a Clumps message of `n_bytes`, once complete."""
+
+    agent: int
+    channel: int
+    payload: bytes
+    n_bytes: int
+    is_complete: bool
+
+
+Arrival = AlertArrived | ThumbnailArrived | PacketArrived | ComponentArrived | HeartbeatArrived | ClumpsArrived
+
+
+class AlertLog(Protocol):
+    """Where a ground keeps alerts, each once, before it acknowledges them: receiver_log.py, or a store."""
+
+    renumbered: int
+
+    @property
+    def continued(self) -> bool:
+        """Whether there were alerts before this start."""
+        ...
+
+    def append(self, agent: int, alert: ThinAlert) -> bool | None:
+        """Keep an alert and return True; False if it was there already, None if it could not be kept."""
+        ...
+
+    def arrived_lately(self, agent: int, number: Number) -> bool:
+        """Tell whether an alert of this number was kept within the last hour."""
+        ...
 
 
 class ReceiverLog:

@@ -48,6 +48,7 @@ class RecordType(enum.IntEnum):
     HEARTBEAT = 8
     COMPONENT_ACK = 9
     MODEL_REQUEST = 10
+    CLUMPS_REQUEST = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,14 @@ class ModelRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ClumpsRequest:
+    """The ground wants the newest clumps of a channel's model, as a stream of fragments. `request` is 1 to 15."""
+
+    channel: int
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
 class ThinHeartbeat:
     """How the agent is, when there is nothing else to say."""
 
@@ -187,7 +196,7 @@ class ThinHeartbeat:
 
 Record = (
     ThinAlert | Fragment | Packet | ComponentPart | AlertAck | StreamAck | PacketAck | ComponentAck | ModelRequest
-    | ThinHeartbeat
+    | ClumpsRequest | ThinHeartbeat
 )  # fmt: skip
 
 
@@ -448,6 +457,11 @@ RECORDS = table({
         Field("channel", 3, "as in the packet"),
         Field(RESERVED, 1, "zero"),
         Field("request", 4, "1 to 14, another one than the packets answer: begin the model from nothing"),
+    ), "channel request"),
+    RecordType.CLUMPS_REQUEST: plain(ClumpsRequest, (
+        Field("channel", 3, "as in the packet"),
+        Field(RESERVED, 1, "zero"),
+        Field("request", 4, "1 to 15: repeats of one request have one number"),
     ), "channel request"),
 })  # fmt: skip
 TYPES = {row.record: kind for kind, row in RECORDS.items()}

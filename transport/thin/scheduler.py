@@ -55,6 +55,7 @@ RULES = {
     "model": ClassRule(10.0, ttl_s=3600.0, max_queue=2000),
     "component": ClassRule(10.0, ttl_s=3600.0, max_queue=200),
     "thumbnail": ClassRule(24.0, ttl_s=7200.0, max_queue=1000, newest_first=True),
+    "clumps": ClassRule(1e-6, ttl_s=86_400.0, max_queue=2000),  # by request: what is left over
     "heartbeat": ClassRule(5.0, ttl_s=600.0, blackout_s=300.0, max_queue=1, newest_first=True, repeat_slots=0),
 }
 

@@ -15,14 +15,14 @@ from stillwatch.transport.mirror import INCARNATIONS, ModelEncoder
 from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.component import MAX_DIMS, encode_component
 from stillwatch.transport.thin.layout import STATES
-from stillwatch.transport.thin.link import ThinSender
+from stillwatch.transport.thin.link import MOST_CLUMPS_BYTES, ThinSender
 from stillwatch.transport.thin.outbox import Outbox
 from stillwatch.transport.thin.port import ThinPort
 from stillwatch.transport.thin.presets import Budget
 from stillwatch.transport.thin.records import ThinAlert, ThinHeartbeat
 from stillwatch.transport.thin.scheduler import RULES
 from stillwatch.transport.thin.thumbnails import recode_thumbnail
-from stillwatch.transport.wire import MODEL_NUMBERS, EncodeError, EventKind, messages
+from stillwatch.transport.wire import MODEL_NUMBERS, EncodeError, EventKind, largest_clumps, messages
 
 _EVENTS_REMEMBERED = 256
 
@@ -115,6 +115,9 @@ class VehicleLink:
                     self._take_alert(message)
                 case messages.Model():
                     self._take_model(message)
+                case messages.Clumps():
+                    payload = largest_clumps(message, MOST_CLUMPS_BYTES)
+                    self.sender.clumps(MODEL_NUMBERS[message.which], payload)
                 case messages.Status():
                     self._take_status(message)
         except EncodeError:

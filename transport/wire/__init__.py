@@ -7,7 +7,7 @@ Imports: nothing of ours.
 
 from stillwatch.transport.wire.arrays import ARRAY_EXT, DTYPES, MAX_NDIM
 from stillwatch.transport.wire.bitpack import BitReader, BitWriter, Linear, Logarithmic
-from stillwatch.transport.wire.clumps import clump_arrays, clump_fields
+from stillwatch.transport.wire.clumps import clump_arrays, clump_fields, largest_clumps
 from stillwatch.transport.wire.codec import (
     MAX_ITEMS,
     MAX_TEXT_BYTES,
@@ -109,6 +109,7 @@ __all__ = [
     "encode_struct",
     "key_of",
     "kind_of",
+    "largest_clumps",
     "model_change",
     "scores_message",
     "topic_bytes",

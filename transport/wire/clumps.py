@@ -7,9 +7,11 @@ send what it cannot read: a clump comes back with its variances to 4 % and posit
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from stillwatch.transport.wire.errors import DecodeError
+from stillwatch.transport.wire.codec import encode
+from stillwatch.transport.wire.errors import DecodeError, EncodeError
 from stillwatch.transport.wire.messages import Clumps
 from stillwatch.transport.wire.topics import TOPICS
 
@@ -84,6 +86,32 @@ def clump_arrays(message: Clumps) -> dict[str, np.ndarray]:
     if message.shift is not None and message.scale is not None:
         found["shift"], found["scale"] = message.shift.astype(np.float64), message.scale.astype(np.float64)
     return found
+
+
+def largest_clumps(message: Clumps, most_bytes: int) -> bytes:
+    """Return the payload of a message of as many of the largest clumps of `message` as fit into so many bytes.
+
+    Raises EncodeError where not one does.
+    """
+    n = len(message.counts)
+    while n:
+        payload = encode(_of_rows(message, np.sort(np.argsort(-message.counts, kind="stable")[:n])))
+        if len(payload) <= most_bytes:
+            return payload
+        n = min(n - 1, n * most_bytes // len(payload))
+    raise EncodeError(f"clumps: not one fits into {most_bytes} bytes")
+
+
+def _of_rows(message: Clumps, rows: np.ndarray) -> Clumps:
+    """Return a message of these rows alone, which rise."""
+    of_all = ("counts", "means", "components")
+    of_clumps = ("variances", "variance_logs", "correlations", "correlation_steps")
+    kept = {}
+    for name in of_all + of_clumps:
+        array = getattr(message, name)
+        if array is not None:
+            kept[name] = array[rows[rows < len(array)]]
+    return msgspec.structs.replace(message, **kept)
 
 
 def _largest(counts: np.ndarray, n_clumps: int, room: int, d: int, is_full: bool) -> np.ndarray:

@@ -6,11 +6,11 @@ import numpy as np
 
 from stillwatch.base.clock import VirtualClock
 from stillwatch.transport.thin.codec import ThinCodec
-from stillwatch.transport.thin.link import AlertArrived, ThinReceiver, ThinSender
+from stillwatch.transport.thin.link import ThinReceiver, ThinSender
 from stillwatch.transport.thin.linksim import LinkModel, LinkSimulator
 from stillwatch.transport.thin.outbox import Number, Outbox
 from stillwatch.transport.thin.presets import Preset
-from stillwatch.transport.thin.receiver_log import ReceiverLog
+from stillwatch.transport.thin.receiver_log import AlertArrived, ReceiverLog
 from stillwatch.transport.thin.vehicle import VehicleLink
 from stillwatch.transport.wire.messages import Model
 

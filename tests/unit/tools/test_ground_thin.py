@@ -14,14 +14,16 @@ from thin_records import read_received
 from thin_world import make_model, make_vehicle
 
 from stillwatch.base.clock import RealClock
+from stillwatch.learn import MemoryBoundedMixture
 from stillwatch.runs import open_run
 from stillwatch.tools import ground_thin
 from stillwatch.tools.report import write_report
+from stillwatch.tools.survey.fleet import read_run
 from stillwatch.transport.mirror.vehicle import ModelEncoder
 from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.port import read_link_key
 from stillwatch.transport.thin.presets import PRESETS
-from stillwatch.transport.wire import messages
+from stillwatch.transport.wire import clump_fields, encode, messages
 
 RUN = (
     "import argparse; from stillwatch.tools import ground_thin as t; p = argparse.ArgumentParser(); "
@@ -114,3 +116,23 @@ def test_a_vehicle_that_began_anew_is_mirrored_whatever_its_number(tmp_path, inc
     station.close()
     assert found is not None
     assert np.abs(found.means[np.argsort(found.ids)] - make_model(6).means).max() < 0.1
+
+
+def test_clumps_that_arrived_are_kept_as_a_learner_takes_them_with_their_bytes_told(tmp_path, capsys):
+    rows = np.random.default_rng(0).normal(size=(500, 3))
+    learner = MemoryBoundedMixture(memory=100).fit(rows)
+    fields = clump_fields(learner.clumps_)
+    payload = encode(messages.Clumps(**HEAD, wall_ns=0, which="scenes", model_epoch=1, **fields))
+    station = ground_thin.ThinStation(tmp_path, ThinCodec(1), "micromodem-0", agent="auv", as_json=True)
+    station.take_clumps("scenes", payload[:50], len(payload), is_complete=False)
+    station.take_clumps("scenes", payload, len(payload), is_complete=True)
+    station.take_clumps("scenes", payload[:50], len(payload), is_complete=True)
+    station.close()
+    come, whole, refused = [json.loads(line) for line in capsys.readouterr().out.splitlines()][:3]
+    assert (come["what"], come["received"], come["bytes"]) == ("clumps_come", 50, len(payload))
+    assert (whole["what"], whole["bytes"], whole["clumps"]) == ("clumps", len(payload), len(fields["counts"]))
+    assert refused["what"] == "refused"
+    assert read_run(str(tmp_path)).is_clumps  # a survey merges runs by them
+    with np.load(tmp_path / "clumps-scenes.npz") as held:
+        again = MemoryBoundedMixture.from_clumps(dict(held))
+    assert abs(again.score(rows) - learner.score(rows)) < 0.05

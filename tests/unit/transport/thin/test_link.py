@@ -9,26 +9,29 @@ from thin_world import START_WALL_NS, World, make_model, make_vehicle
 
 from stillwatch.base.clock import VirtualClock
 from stillwatch.transport.mirror.ground import ModelMirror
+from stillwatch.transport.mirror.vehicle import ModelEncoder
 from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.component import decode_component, encode_component
-from stillwatch.transport.thin.link import (
-    AlertArrived,
-    ComponentArrived,
-    HeartbeatArrived,
-    PacketArrived,
-    ThinReceiver,
-    ThumbnailArrived,
-)
+from stillwatch.transport.thin.link import MOST_CLUMPS_BYTES, ThinReceiver
 from stillwatch.transport.thin.linksim import LinkModel
 from stillwatch.transport.thin.port import ThinPort
 from stillwatch.transport.thin.presets import PRESETS
-from stillwatch.transport.thin.receiver_log import ReceiverLog
+from stillwatch.transport.thin.receiver_log import (
+    AlertArrived,
+    ClumpsArrived,
+    ComponentArrived,
+    HeartbeatArrived,
+    PacketArrived,
+    ReceiverLog,
+    ThumbnailArrived,
+)
 from stillwatch.transport.thin.records import ThinAlert, ThinHeartbeat
 from stillwatch.transport.thin.vehicle import alert_from_message
-from stillwatch.transport.wire import messages
+from stillwatch.transport.wire import MODEL_NUMBERS, clump_arrays, clump_fields, decode, encode, messages
 
 HEAD = {"agent": "cam1", "run": "r", "boot": "b", "epoch": 0, "sequence": 0, "t_ns": 0, "mono_ns": 0}
 SECOND = 1_000_000_000
+KINDS_ARRIVED = (AlertArrived, PacketArrived, ClumpsArrived)
 
 
 def alert_message(**fields):
@@ -231,3 +234,77 @@ def test_a_heartbeat_of_an_unknown_state_goes_every_so_often(both_ends):
         vehicle.step()
         beats += [item.heartbeat.state for item in ground.step() if isinstance(item, HeartbeatArrived)]
     assert beats == ["unknown"] * 5
+
+
+# Clumps, by request
+
+
+def clumps_message(n: int = 20, which: str = "scenes") -> messages.Clumps:
+    rng = np.random.default_rng(n)
+    held = {"count": rng.integers(2, 999, n).astype(float), "mean": rng.normal(size=(n, 4))}
+    held |= {"variance": rng.uniform(0.5, 2.0, (n, 4)), "component": np.arange(n)}
+    units = {"shift": np.zeros(4), "scale": np.ones(4)}
+    head = HEAD | {"wall_ns": START_WALL_NS}
+    return messages.Clumps(**head, which=which, model_epoch=3, **clump_fields(held | units))
+
+
+def test_clumps_come_when_they_are_asked_for_and_say_their_bytes_first(both_ends):
+    vehicle, ground, clock = both_ends
+    vehicle.publish(messages.Status(**HEAD, wall_ns=START_WALL_NS, state="live"))  # the vehicle speaks first
+    vehicle.publish(clumps_message())
+    assert not any(isinstance(item, ClumpsArrived) for item in run(both_ends, 8))
+    ground.receiver.ask_for_clumps(MODEL_NUMBERS["scenes"], 7, clock.monotonic_ns())
+    arrived = [item for item in run(both_ends, 60) if isinstance(item, ClumpsArrived)]
+    sent = encode(clumps_message())
+    assert {(item.channel, item.n_bytes) for item in arrived} == {(1, len(sent))}
+    assert [item.is_complete for item in arrived].count(True) == 1
+    assert arrived[-1].payload == sent
+    assert vehicle.sender.counters["clumps_requests"] == 1  # though the request was repeated until they came
+    assert ground.receiver.scheduler.count("request") == 0
+
+
+def test_as_many_of_the_largest_clumps_cross_as_a_stream_holds(both_ends):
+    vehicle, ground, clock = both_ends
+    whole = clumps_message(1000)
+    vehicle.publish(messages.Status(**HEAD, wall_ns=START_WALL_NS, state="live"))
+    vehicle.publish(whole)
+    ground.receiver.ask_for_clumps(1, 7, clock.monotonic_ns())
+    payload = [item for item in run(both_ends, 120) if isinstance(item, ClumpsArrived)][-1].payload
+    assert 7000 < len(payload) <= MOST_CLUMPS_BYTES
+    cut = decode(payload)
+    n = len(cut.counts)
+    assert cut.counts.min() >= np.sort(whole.counts)[-n]
+    assert (cut.n_clumps, cut.total) == (1000, whole.total)
+    received, held = clump_arrays(cut), clump_arrays(whole)
+    np.testing.assert_array_equal(received["mean"], held["mean"][received["component"]])
+    np.testing.assert_array_equal(received["variance"], held["variance"][received["component"]])
+
+
+def test_models_and_alerts_come_as_if_nobody_had_asked_for_clumps(tmp_path):
+    seconds = {}
+    for is_asked in (False, True):
+        world = World(tmp_path / str(is_asked), PRESETS["micromodem-0"], LinkModel())
+        world.vehicle.clumps(0, bytes(range(256)) * 8)
+        encoder = ModelEncoder()
+        encoder.update(make_model(1, n_components=30))
+        world.vehicle.mirror(0, encoder)
+        if is_asked:
+            world.ground.ask_for_clumps(0, 1, 0)
+        while world.second < 5000:
+            if world.second in (1000, 4000):  # while models, and while clumps are under way
+                world.vehicle.alert(ThinAlert(1, "novel", START_WALL_NS), world.second * SECOND)
+            world.step()
+        kinds = {kind: [at for at, item in world.arrivals if isinstance(item, kind)] for kind in KINDS_ARRIVED}
+        assert bool(kinds[ClumpsArrived]) == is_asked
+        seconds[is_asked] = kinds[AlertArrived] + kinds[PacketArrived][-1:]
+    slot_s = PRESETS["micromodem-0"].up.slot_s
+    assert np.abs(np.subtract(seconds[True], seconds[False])).max() <= 2 * slot_s
+
+
+def test_a_request_before_there_are_clumps_is_answered_once_there_are(tmp_path):
+    world = World(tmp_path, PRESETS["micromodem-3"], LinkModel())
+    world.ground.ask_for_clumps(1, 4, 0)
+    for _ in range(200):
+        assert not any(isinstance(item, ClumpsArrived) for item in world.step())
+    world.vehicle.clumps(1, b"clumps")
+    assert any(isinstance(item, ClumpsArrived) for _ in range(300) for item in world.step())
