@@ -17,6 +17,8 @@ ODDEST = 10
 OWN_SHARE = 0.05
 # C_width of whitened segments: the thesis's of its sea floors (chapter 6).
 SEGMENT_C_WIDTH = 6.0
+EARTH_M = 6_371_000.0
+MOST_STEPS = 10.0
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,12 @@ class Found:
         return self.counts.shape[1]
 
     def shares(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return (share of each cluster in each dive, its standard deviation), (J, K): Dirichlet posterior."""
-        a = 1.0 + self.counts
+        """Return (share of each cluster in each dive, its standard deviation), (J, K).
+
+        Of the Dirichlet posterior whose prior is worth one item in all: the fit's own, one a cluster, would tell shares
+        of small dives far from what was counted.
+        """
+        a = 1.0 / self.n_clusters + self.counts
         total = a.sum(axis=1, keepdims=True)
         mean = a / total
         return mean, np.sqrt(mean * (1.0 - mean) / (total + 1.0))
@@ -136,6 +142,28 @@ def _log_density(rows: np.ndarray, model: SimultaneousMixture, kinds: np.ndarray
         half_log_det = np.log(np.diagonal(factor[k])).sum()
         logs[:, k] -= 0.5 * (z * z).sum(axis=0) + half_log_det + 0.5 * rows.shape[1] * np.log(2.0 * np.pi)
     return np.logaddexp.reduce(logs, axis=1)
+
+
+def track_metres(found: Found, dives: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Return how many metres of each dive's track each cluster has, (J, K).
+
+    A picture stands for half the way to the one before it and half the way to the next, in its dive's order. Where the
+    way to a neighbour is over MOST_STEPS times the dive's median there is a gap, and it is nobody's.
+
+    positions : (n, 2) latitude, longitude in degrees, NaN where unknown
+    """
+    metres = np.zeros_like(found.counts)
+    for j in range(len(found.names)):
+        own = np.flatnonzero((dives == j) & np.isfinite(positions).all(axis=1))
+        if len(own) < 2:
+            continue
+        latitude, longitude = np.radians(positions[own]).T
+        north, east = np.diff(latitude), np.diff(longitude) * np.cos(latitude[:-1])
+        steps = EARTH_M * np.hypot(north, east)
+        steps[steps > MOST_STEPS * max(float(np.median(steps)), 1e-9)] = 0.0
+        np.add.at(metres[j], found.clusters[own[:-1]], 0.5 * steps)
+        np.add.at(metres[j], found.clusters[own[1:]], 0.5 * steps)
+    return metres
 
 
 def summary_of(

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 
 from stillwatch.tools.survey.agreement import Agreement
-from stillwatch.tools.survey.analysis import Found, SegmentsFound
+from stillwatch.tools.survey.analysis import Found, SegmentsFound, track_metres
 
 THUMBNAIL_PX = 128
 MAP_PX = 900
@@ -110,6 +110,7 @@ def render(
         *([] if positions is None else ["<h2>Where</h2>", _where(found, dives, positions)]),
         "<h2>How much of each</h2>",
         _shares(found),
+        *_metres(found, dives, positions),
         *(() if segments is None else ("<h2>What pictures are made of</h2>", _mixes(segments))),
         "<h2>What each dive adds</h2>",
         _own(found),
@@ -152,6 +153,20 @@ def _shares(found: Found) -> str:
         "<p class=note>Percent of a dive's items; in small print two standard deviations of the posterior to either "
         f"side.</p><div class=scroll><table>{''.join(rows)}</table></div>"
     )
+
+
+def _metres(found: Found, dives: np.ndarray, positions: np.ndarray | None) -> list[str]:
+    """Return the table of metres of track by cluster and dive, where positions are known."""
+    if positions is None or not np.isfinite(positions).any():
+        return []
+    metres = track_metres(found, dives, positions)
+    rows = [f"<tr><th>cluster</th>{''.join(f'<th>{html.escape(name)}</th>' for name in found.names)}</tr>"]
+    for k in range(found.n_clusters):
+        rows.append(f"<tr><td>{_key(k)}{k}</td>{''.join(f'<td>{way:.0f}</td>' for way in metres[:, k])}</tr>")
+    return [
+        "<p class=note>Metres of track: half the way to each neighbour; gaps are nobody's.</p>"
+        f"<div class=scroll><table>{''.join(rows)}</table></div>"
+    ]
 
 
 def _mixes(segments: SegmentsFound) -> str:

@@ -52,6 +52,7 @@ class Items:
     ):
         self.x, self.parents, self.n_parents = x, parents, n_parents
         self.counts = np.ones(len(x)) if counts is None else counts
+        self.are_points = bool((self.counts == 1.0).all())
         self.spreads, self.pool = spreads, pool
         self._is_held = len(x) * n_sums(x.shape[1]) * 8 <= HELD_BYTES
         self._held: dict[tuple[int, int], np.ndarray] = {}
@@ -105,7 +106,8 @@ class Items:
             made[:place] += self.spreads[part].T
         made[place:-1] = x
         made[-1] = 1.0
-        made *= counts
+        if not self.are_points:
+            made *= counts
         if self._is_held:
             self._held[key] = made
         return made
@@ -117,7 +119,8 @@ class Items:
         """
         parents = self.parents[part]
         starts = np.flatnonzero(np.r_[True, parents[1:] != parents[:-1]])
-        return parents[starts], np.add.reduceat(q * self.counts[part], starts, axis=1).T
+        points = q if self.are_points else q * self.counts[part]
+        return parents[starts], np.add.reduceat(points, starts, axis=1).T
 
     def moments(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return (sums of each cluster (K, n_sums), points of each parent in each cluster (n_parents, K)).

@@ -48,11 +48,11 @@ class Fit:
 
 def add_weights(logs: np.ndarray, items: Items, part: slice, log_weights: np.ndarray) -> None:
     """Add the log weights of each item's parent to log likelihoods of shape (K, n in the block)."""
-    parents, counts = items.parents[part], items.counts[part]
-    if parents.min() == parents.max():
-        logs += log_weights[parents[0]][:, None] * counts
-    else:
-        logs += log_weights[parents].T * counts
+    parents = items.parents[part]
+    starts = np.flatnonzero(np.r_[True, parents[1:] != parents[:-1]])
+    lengths = np.diff(np.r_[starts, len(parents)])
+    of_items = np.repeat(log_weights[parents[starts]].T, lengths, axis=1)
+    logs += of_items if items.are_points else of_items * items.counts[part]
 
 
 def normalise(logs: np.ndarray) -> float:
