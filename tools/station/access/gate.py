@@ -104,7 +104,7 @@ class Gate:
         self._by_address = RateLimit(6, 10, monotonic)
         self._by_name = RateLimit(4, 8, monotonic)
         self._acts = RateLimit(120, 60, monotonic)
-        self._reads = RateLimit(1200, 400, monotonic)
+        self._reads = RateLimit(6000, 3000, monotonic)  # a fleet's page asks for each agent's picture
         self._users_known: tuple[float, bool] | None = None
 
     @property

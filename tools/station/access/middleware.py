@@ -60,7 +60,7 @@ class Doorkeeper:
         if not scope["path"].startswith(UNWATCHED):
             visitor = await self._identify(scope, headers)
         scope.setdefault("state", {})["visitor"] = visitor
-        extra = {}
+        extra = {"strict-transport-security": "max-age=31536000"} if scope.get("scheme") == "https" else {}
         if visitor.is_new and not visitor.by_header and not scope["path"].startswith(("/api/", "/metrics")):
             extra["set-cookie"] = cookie_header(visitor.token, scope.get("scheme", "http"), max_age_s=30 * 86_400)
         await self._app(scope, _bounded(receive), _with_headers(send, extra))

@@ -21,6 +21,7 @@ STRANGE = [
     "0", "-1", "99999999999999999999", "9" * 400, "1e9", "../../etc/passwd", "..%2f..%2fetc%2fpasswd", "%00",
     "%0d%0aX:y", "'; DROP TABLE alerts;--", "{{7*7}}", "%ff%fe", "%ed%a0%80", "\u202e\u0000", SCRIPT, "",
 ]  # fmt: skip
+ALONE = ("/alerts", "/api/v1/alerts", "/api/v1/scores")  # whose parameters one refusal must not hide from another
 METHODS = ("HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "QUERY")
 GETS = [way.path for way in WAYS if way.method == "GET"] + [
     "/nothing",
@@ -115,7 +116,8 @@ def test_no_strange_value_in_an_address_is_a_fault(station, path):
         answers = [client.get(address)]
         if "{" not in path:
             answers.append(client.get(path, params=dict.fromkeys(names, value)))
-            answers += [client.get(f"{path}?{name}={quote(value, safe='%')}") for name in names[:11]]
+        if path in ALONE:
+            answers += [client.get(f"{path}?{name}={quote(value, safe='%')}") for name in names]
         for answer in answers:
             assert answer.status_code < 500, (address, value, answer.text[-300:])
             if answer.headers.get("content-type", "").startswith("text/html"):
@@ -147,7 +149,7 @@ def test_odd_methods_are_refused(station, method):
     client = client_of(station)
     for path in [way.path for way in WAYS]:
         answer = client.request(method, filled_in(path))
-        assert answer.status_code in (200, 303, 400, 404, 405), (path, answer.status_code)
+        assert answer.status_code in (200, 204, 303, 400, 404, 405), (path, answer.status_code)
         assert answer.status_code == 405 or method == "HEAD", path
 
 
@@ -221,7 +223,7 @@ def test_no_route_does_more_than_the_role_allows(guarded, who):
         answer = client.request(way.method, path)
         is_allowed = role is not None and role.may(way.role)
         if is_allowed and way.method == "GET":
-            assert answer.status_code in (200, 400, 404), (way.path, answer.status_code)
+            assert answer.status_code in (200, 204, 400, 404), (way.path, answer.status_code)
         elif is_allowed:
             assert answer.status_code in (403, 415), "allowed, but the form has no mark"
         else:
