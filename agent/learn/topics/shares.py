@@ -23,6 +23,18 @@ class TopicPredictive:
     corpus : StudentMixture
         Of a word of any document; its components are the topics, largest first.
     alpha : ndarray of shape (K,), float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stillwatch.learn import MemoryBoundedTopics, TopicPredictive
+    >>> rng = np.random.default_rng(0)
+    >>> sand, rock = rng.normal(-4.0, 1.0, (300, 2)), rng.normal(4.0, 1.0, (300, 2))
+    >>> learner = MemoryBoundedTopics(memory=700).fit(np.concatenate([sand, rock]), groups=np.repeat([0, 1], 300))
+    >>> told = TopicPredictive.from_summary(learner.summary())
+    >>> shares, topics = told.segment(np.concatenate([sand[:90], rock[:10]]))
+    >>> (shares / shares.sum()).round(1).tolist(), np.bincount(topics).tolist()
+    ([0.9, 0.1], [90, 10])
     """
 
     def __init__(self, summary: dict[str, np.ndarray]):
