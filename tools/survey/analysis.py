@@ -18,7 +18,7 @@ OWN_SHARE = 0.05
 # C_width of whitened segments: the thesis's of its sea floors (chapter 6).
 SEGMENT_C_WIDTH = 6.0
 EARTH_M = 6_371_000.0
-MOST_STEPS = 10.0
+MOST_STEPS = 5.0
 
 
 @dataclass(frozen=True)

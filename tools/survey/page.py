@@ -197,10 +197,10 @@ def _own(found: Found) -> str:
 
 
 def _where(found: Found, dives: np.ndarray, positions: np.ndarray) -> str:
-    return _map(found, positions) if np.isfinite(positions).any() else _grid(found, dives)
+    return _map(found, dives, positions) if np.isfinite(positions).any() else _grid(found, dives)
 
 
-def _map(found: Found, positions: np.ndarray) -> str:
+def _map(found: Found, dives: np.ndarray, positions: np.ndarray) -> str:
     """Return the tracks as SVG, metres to one scale both ways, north up; at most 20,000 points are drawn."""
     known = np.flatnonzero(np.isfinite(positions).all(axis=1))
     drawn = known[:: max(1, -(-len(known) // MOST_POINTS))]
@@ -215,13 +215,19 @@ def _map(found: Found, positions: np.ndarray) -> str:
         f'fill="{colour_of(int(k))}"/>'
         for a, b, k in zip(x, y, found.clusters[drawn], strict=True)
     )
+    first = [place for place in (np.flatnonzero(dives[drawn] == j)[:1] for j in range(len(found.names))) if len(place)]
+    names = "".join(
+        f'<text x="{20 + MAP_PX * x[i] / span:.1f}" y="{10 + MAP_PX * y[i] / span:.1f}" font-size="24" '
+        f'text-anchor="{"end" if x[i] > 0.6 * span else "start"}">{html.escape(found.names[dives[drawn[i]]])}</text>'
+        for (i,) in first
+    )
     metres = span * 111_320.0
     unknown = len(positions) - len(known)
     note = f" {unknown} items have no position and are not on the map." if unknown else ""
     return (
-        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="tracks by cluster">{dots}</svg>'
-        f"<p class=note>{len(drawn)} of {len(known)} positions; the longer side is {metres:.0f} m; north is up.{note}"
-        "</p>"
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="tracks by cluster">{dots}{names}</svg>'
+        f"<p class=note>{len(drawn)} of {len(known)} positions; the longer side is {metres:.0f} m; north is up; a dive "
+        f"begins below its name.{note}</p>"
     )
 
 
