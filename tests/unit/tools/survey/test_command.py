@@ -115,6 +115,18 @@ def test_parquet_holds_what_csv_holds(surveyed, tmp_path):
     assert [row["latitude"] for row in table] == [float(row["latitude"]) if row["latitude"] else None for row in rows]
 
 
+def test_workers_of_a_scheduler_give_the_same_survey(surveyed, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    out, summary = surveyed
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as named:
+        given = ["--scheduler", named.scheduler_address, "--c-width", "0.01", "--out", str(tmp_path)]
+        assert main(["survey", str(out.parent / "a"), str(out.parent / "b"), *given]) == 0
+    again = json.loads((tmp_path / "survey.json").read_text())
+    assert again["free_energy"] == summary["free_energy"]
+    assert again["clusters"] == summary["clusters"]
+    assert not list((tmp_path / "features").glob("*.tmp"))
+
+
 def test_two_dives_of_one_name_stay_apart(tmp_path):
     for place in "xy":
         (tmp_path / place / "dive").mkdir(parents=True)
