@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ground-thin": ("ground_thin", "receive an agent's 32-byte frames from a modem, acknowledge, keep, print"),
     "report": ("report.command", "write one self-contained HTML report of a run, ground or recording folder"),
     "events": ("tables.command", "print a run's events: for people, as CSV, JSON, Parquet, edit list, time codes"),
+    "find": ("find", "find the frames of runs that look most like a picture"),
     "topics": ("tables.command", "print what was in view, topic by topic: for people, as CSV, JSON, Parquet"),
     "scores": ("tables.command", "print a run's novelty frame by frame: for people, as CSV, JSON, Parquet"),
     "clips": ("recordings.clips", "make a video of each alert of a recording, with --overlay what was found drawn in"),

@@ -40,7 +40,8 @@ class Projection:
         return out
 
 
-def _projection(basis: np.ndarray, offset: np.ndarray) -> Projection:
+def projection_of(basis: np.ndarray, offset: np.ndarray) -> Projection:
+    """Return a projection of these arrays, its own copies where they are not float32 in C order."""
     basis, offset = np.ascontiguousarray(basis, np.float32), np.ascontiguousarray(offset, np.float32)
     basis.setflags(write=False)
     offset.setflags(write=False)
@@ -81,7 +82,7 @@ def fit_pca(samples: np.ndarray, n_dims: int, whiten: bool = False) -> Projectio
     if whiten:
         largest_variance = values[0] if values[0] > 0 else 1.0  # of samples that are all equal
         basis = basis / np.sqrt(np.maximum(values, WHITEN_FLOOR * largest_variance))
-    return _projection(basis, -mean @ basis)
+    return projection_of(basis, -mean @ basis)
 
 
 def _complete(basis: np.ndarray, n_dims: int) -> np.ndarray:
@@ -101,7 +102,7 @@ def random_projection(n_raw: int, n_dims: int, seed: int, mean: np.ndarray | Non
     Johnson and Lindenstrauss 1984; here with variance 1 / n_dims.
     """
     basis = np.random.default_rng([seed, n_raw, n_dims]).standard_normal((n_raw, n_dims)) / np.sqrt(n_dims)
-    return _projection(basis, np.zeros(n_dims) if mean is None else -np.asarray(mean, np.float64) @ basis)
+    return projection_of(basis, np.zeros(n_dims) if mean is None else -np.asarray(mean, np.float64) @ basis)
 
 
 def fit_projection(samples: np.ndarray, n_dims: int, kind: str, whiten: bool, seed: int) -> Projection:
@@ -147,8 +148,8 @@ def encoder_from_state(state: State, settings: dict[str, object], kind: str, whe
         if state[f"{part}_basis"].shape[1] != state[f"{part}_offset"].shape[0]:
             raise SnapshotError(f"{where}: {part}_basis and {part}_offset have different widths")
     return Encoder(
-        _projection(state["patch_basis"].copy(), state["patch_offset"].copy()),
-        _projection(state["frame_basis"].copy(), state["frame_offset"].copy()),
+        projection_of(state["patch_basis"].copy(), state["patch_offset"].copy()),
+        projection_of(state["frame_basis"].copy(), state["frame_offset"].copy()),
         settings,
         kind,
     )

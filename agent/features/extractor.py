@@ -4,7 +4,7 @@ Called by agent/pipeline/pipeline.py, tools and tests. It must not score or reme
 samples that an encoder is fitted on; positions are appended by those who want them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from stillwatch.features.encoder import (
     encoder_from_state,
     fit_projection,
     load_encoder,
+    projection_of,
     random_projection,
 )
 from stillwatch.features.frame_descriptor import FrameDescriptor
@@ -170,6 +171,18 @@ class FeatureExtractor(Restorable):
         features.ready = True
         features.brightness_axis = self._encoder.patch.basis[-1] if self._gated else None
         return True
+
+    def take_projection(self, basis: np.ndarray, offset: np.ndarray) -> None:
+        """Encode patches by another agent's projection from now on; the frame's stays.
+
+        basis : ndarray of shape (n_raw_dims, n_patch_dims);  offset : (n_patch_dims,);  ValueError for other shapes
+        """
+        if basis.shape != (self.n_raw_dims, self.n_patch_dims) or offset.shape != (self.n_patch_dims,):
+            wanted = f"({self.n_raw_dims}, {self.n_patch_dims})"
+            raise ValueError(f"projection of shape {basis.shape} with {offset.shape}: the settings need {wanted}")
+        if self._encoder is None:
+            raise ValueError("features: no encoder yet whose projection of patches could be another")
+        self._encoder = replace(self._encoder, patch=projection_of(basis, offset))
 
     def fit_encoder(self, patches: np.ndarray, frames: np.ndarray) -> Encoder:
         """Return an encoder of the config's kinds for raw patch and frame descriptors; this extractor keeps its own."""

@@ -7,8 +7,9 @@ Imports: base, settings, gate, features, learn, epochs, novelty, contents, event
 
 from stillwatch.pipeline.counts import RunCounts
 from stillwatch.pipeline.journal import JOURNALLED, apply
+from stillwatch.pipeline.model_message import mixture_of
 from stillwatch.pipeline.pipeline import Pipeline, Sink
 from stillwatch.pipeline.step import Described, Step
 from stillwatch.pipeline.thumbnail import jpeg_thumbnail
 
-__all__ = ["JOURNALLED", "apply", "jpeg_thumbnail", "Described", "Pipeline", "RunCounts", "Sink", "Step"]
+__all__ = ["JOURNALLED", "apply", "jpeg_thumbnail", "Described", "Pipeline", "RunCounts", "Sink", "Step", "mixture_of"]

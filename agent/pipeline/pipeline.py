@@ -13,6 +13,7 @@ import numpy as np
 
 from stillwatch.base import (
     Array,
+    CameraRule,
     Clock,
     Commit,
     Frame,
@@ -117,6 +118,7 @@ class Pipeline(Restorable):
         self.nav: Nav | None = None  # from the control socket: overrides what the source knows
         self.model_hash = ""
         self.labels: dict[str, str] = {}
+        self._told_rule: CameraRule | None = None  # under which the encoder was told of
 
     def step(self, frame: Frame) -> Step:
         """Take one frame through every stage. Order is the data flow."""
@@ -182,12 +184,20 @@ class Pipeline(Restorable):
         passed.stage("events")
         if rows.ready:
             self._offer(frame, rows, jpeg)
+            self._tell_encoder(rows.rule)
         passed.stage("learning")
         nearest = self.learners.nearest_exemplar(rows.frame) if records else -1
         told = (records, views, activation, self.events.open_id, nearest)
         step = self._publish(Step(frame, verdict, score, *told, contents))
         passed.stage("telling")
         return step
+
+    def _tell_encoder(self, rule: CameraRule) -> None:
+        """Say how patches become rows: once, and again when the kind of camera is another one."""
+        encoder = self.features.encoder
+        if encoder is not None and rule is not self._told_rule:
+            self._told_rule = rule
+            self._send([self.summaries.encoder(encoder, self.config, rule)])
 
     def _offer(self, frame: Frame, rows: Rows, jpeg: bytes) -> None:
         """Let the learners sample a frame."""
@@ -253,6 +263,8 @@ class Pipeline(Restorable):
 
     def publish_all(self) -> int:
         """Publish models and exemplars again, for a ground station that asks; return how many messages."""
+        if self._told_rule is not None and self.features.encoder is not None:
+            self._send([self.summaries.encoder(self.features.encoder, self.config, self._told_rule)])
         report = self.learners.report_all()
         return 0 if report is None else self._publish_epoch(report, is_whole=True)
 

@@ -5,16 +5,18 @@ in `Summaries.step` or `Summaries.epoch`. It must not decide anything: numbers g
 reader can use.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from stillwatch.base import Clock, Frame, Nav, scrub
+from stillwatch.base import CameraRule, Clock, Frame, Nav, scrub
 from stillwatch.contents import Contents
 from stillwatch.epochs import EpochExemplar, EpochModel, EpochReport, HeldClumps
 from stillwatch.events import EventRecord
+from stillwatch.features import Encoder
 from stillwatch.gate import Verdict
 from stillwatch.pipeline.best_view import View
 from stillwatch.pipeline.clump_news import ClumpNews
@@ -23,6 +25,7 @@ from stillwatch.pipeline.model_message import model_fields
 from stillwatch.pipeline.model_news import ModelNews
 from stillwatch.pipeline.score_batch import ScoreBatch
 from stillwatch.pipeline.step import Step
+from stillwatch.settings import Config
 from stillwatch.transport.wire import clump_fields
 from stillwatch.transport.wire import messages as m
 
@@ -211,6 +214,20 @@ class Summaries:
             label=labels.get(f"{exemplar.of}/{exemplar.component}", ""),
             removed=None if exemplar.removed is None else np.array(exemplar.removed, np.int64),
             thumbnail=exemplar.jpeg,
+        )
+
+    def encoder(self, encoder: Encoder, config: Config, rule: CameraRule) -> m.Encoder:
+        """How patches become rows under a camera of this kind."""
+        settings = msgspec.to_builtins(config.features)
+        told = {name: json.dumps(value) for name, value in settings.items() if not name.startswith("mask")}
+        told |= {"width": str(config.source.width), "height": str(config.source.height)}
+        return m.Encoder(
+            **self._head(m.Encoder, None),
+            hash=encoder.hash,
+            basis=np.array(encoder.patch.basis),
+            offset=np.array(encoder.patch.offset),
+            takes_out_brightness=rule.takes_out_brightness and encoder.settings["patch"] == "gated_sift",
+            settings=told,
         )
 
     def _gate_changes(self, frame: Frame, verdict: Verdict) -> list[m.GateChange]:

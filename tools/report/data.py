@@ -329,6 +329,9 @@ class _Reader:
             gallery[message.id] = message
             data.exemplar_x.setdefault(message.id, x)
 
+    def _on_encoder(self, x: int, message: m.Encoder) -> None:
+        """How patches become rows is for other programs."""
+
     def _on_status(self, x: int, message: m.Status) -> None:
         self.data.statuses.add((x, message))
 

@@ -296,6 +296,20 @@ class Exemplar(Message, tag="exemplar", kw_only=True, frozen=True):
     thumbnail: Thumbnail = b""
 
 
+class Encoder(Message, tag="encoder", kw_only=True, frozen=True):
+    """How patches become the rows that models speak of: row = descriptor @ basis + offset, float32.
+
+    With it a station describes a picture of its own as the agent would. `settings` are those of the descriptors, each
+    as JSON, by the names of the config's section [features]; `width` and `height` are of the box that frames fit into.
+    """
+
+    hash: Name
+    basis: Annotated[np.ndarray, array_of("float32", "r", "d")]
+    offset: Annotated[np.ndarray, array_of("float32", "d")]
+    takes_out_brightness: Annotated[bool, Meta(description="a patch's own brightness is no part of its row")] = False
+    settings: Annotated[dict[Name, Text], Meta(max_length=64)] = {}
+
+
 class GateChange(Message, tag="gate", kw_only=True, frozen=True):
     """The gate's reason changed; hysteresis keeps a flickering reason to one message."""
 
@@ -340,7 +354,7 @@ class Summary(Message, tag="summary", kw_only=True, frozen=True):
 
 
 MESSAGES: tuple[type[Message], ...] = (
-    Status, Score, Alert, Model, Clumps, Exemplar, GateChange, SourceChange, LogNotice, Summary, Scores,
+    Status, Score, Alert, Model, Clumps, Exemplar, GateChange, SourceChange, LogNotice, Summary, Scores, Encoder,
 )  # fmt: skip
 
 

@@ -80,6 +80,7 @@ TOPICS: dict[str, Topic] = dict([
     _topic(m.Score,         30.0,   1 * KIB,    64,   6,      5.0),
     _topic(m.Scores,         2.0,   8 * KIB,    64,   6,      5.0),
     _topic(m.Clumps,         1.0, 256 * KIB,     2,   7,     60.0, len(MODELS)),
+    _topic(m.Encoder,        0.0, 256 * KIB,     2,   7,      0.0,   1, True),
 ])  # fmt: skip
 
 MAX_PAYLOAD_BYTES = max(topic.max_bytes for topic in TOPICS.values())

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from data_location import data_dir
 from mirror_models import assignments, clustered_rows, fitted_model, model_message
-from model_density import mixture_of
 from threadpoolctl import threadpool_limits
 
 from stillwatch.learn.mixture.mixture import MemoryBoundedMixture
+from stillwatch.pipeline import mixture_of
 from stillwatch.pipeline.model_message import model_fields
 from stillwatch.transport.mirror.ground import ModelMirror
 from stillwatch.transport.mirror.model import moments_of, posterior_gaussians, prior_gaussian, summary_of
