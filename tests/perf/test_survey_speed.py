@@ -1,4 +1,5 @@
-"""Budgets of surveys: 100,000 descriptors of twelve dives in a minute and a gigabyte, 15 pictures a second."""
+"""Budgets of surveys: 100,000 descriptors of twelve dives in a minute and a gigabyte, a million frames' clumps
+in two minutes, 15 pictures a second."""
 
 import resource
 import time
@@ -9,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from stillwatch.features import SparseCodePyramid
 from stillwatch.learn import GroupedMixture
+from stillwatch.tools.survey.dives import clump
 from stillwatch.worlds import make_world
 
 pytestmark = pytest.mark.perf
@@ -35,6 +37,19 @@ def test_a_hundred_thousand_descriptors_of_twelve_dives_in_a_minute():
     assert len(np.unique(truth)) == model.n_clusters_
     assert seconds < 60.0
     assert peak_mb < 1000.0
+
+
+def test_the_clumps_of_a_million_frames_merge_in_two_minutes():
+    X, groups, _ = descriptors(n=60_000)
+    parts = [clump(X[groups == j]) for j in range(12)]
+    means, counts, variances = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    given = {"groups": np.repeat(np.arange(12), [len(part[0]) for part in parts]), "covariances": variances}
+    began = time.perf_counter()
+    model = GroupedMixture(c_width=0.1, n_drawn=100_000, n_jobs=2).fit(means, counts=counts * 1e6 / 60_000, **given)
+    seconds = time.perf_counter() - began
+    print(f"1,000,000 frames' {len(means)} clumps: {seconds:.1f} s, {model.n_clusters_} clusters")
+    assert model.counts_.sum() == pytest.approx(1e6)
+    assert seconds < 120.0
 
 
 def test_fifteen_pictures_a_second_on_a_core():

@@ -114,7 +114,7 @@ def render(
         *(() if segments is None else ("<h2>What pictures are made of</h2>", _mixes(segments))),
         "<h2>What each dive adds</h2>",
         _own(found),
-        "<h2>The oddest</h2><div class=strip>",
+        f"<h2>The oddest{'' if positions is not None else ' of the exemplars that were sent'}</h2><div class=strip>",
         *(figure(int(item), f"cluster {found.clusters[item]}") for item in found.oddest()),
         "</div><h2>Clusters</h2>",
     ]
