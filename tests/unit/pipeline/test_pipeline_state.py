@@ -12,6 +12,7 @@ from stillwatch.base.state import state_hash
 from stillwatch.pipeline.pipeline import Pipeline
 from stillwatch.restart.resume import SEAM_NS, position_of
 from stillwatch.settings.reader import load_config
+from stillwatch.transport.wire import Model
 from stillwatch.worlds.catalogue import make_world
 
 SMALL = ["source.width=160", "source.height=120", "patches.memory=600", "scenes.memory=60"]
@@ -27,7 +28,9 @@ def make():
     made = []
 
     def make(*settings):
-        made.append(Pipeline(load_config(None, [*SMALL, *settings]), Kept(), VirtualClock()))
+        sink = Kept()
+        made.append(Pipeline(load_config(None, [*SMALL, *settings]), sink, VirtualClock()))
+        made[-1].sent = sink
         return made[-1]
 
     yield make
@@ -54,6 +57,25 @@ def test_a_restored_pipeline_goes_on_with_the_same_bits(make):
         second.step(frame)
     assert second.learner_hash() == whole.learner_hash()
     assert (second.frames, second.accepted, second.alerts) == (whole.frames, whole.accepted, whole.alerts)
+
+
+def test_a_topics_name_and_shares_are_kept_over_restarts_and_models(make):
+    first, second = make("topics.share_every_s=0.5"), make("topics.share_every_s=0.5")
+    for frame in frames(60):
+        first.step(frame)
+    topic = int(first.learners.models["topics"].ids[0])
+    first.label("topics", topic, "sand")
+    second.restore(first.state())
+    epoch = second.learners.models.epoch
+    said = [pipeline.step(frame).contents for frame in frames(60, start=60) for pipeline in (first, second)]
+    assert second.learners.models.epoch > epoch
+    one, same = said[::2], said[1::2]
+    assert [c is None for c in one] == [c is None for c in same]
+    assert all(np.array_equal(a.shares, b.shares) for a, b in zip(one, same, strict=True) if a is not None)
+    second.publish_all()
+    told = [message for message in second.sent if isinstance(message, Model) and message.which == "topics"]
+    assert told[-1].labels == {str(topic): "sand"}
+    assert topic in told[-1].ids
 
 
 @pytest.mark.parametrize(
