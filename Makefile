@@ -12,7 +12,7 @@ SHARED_OUT := -n 2 --dist worksteal
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Stillwatch needs Python 3.11 or newer; set PYTHON=..."; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,tools,mcap,bench,station]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,tools,mcap,bench,station,survey,tables]'
 	@touch $@
 
 ##@ Use
