@@ -7,6 +7,7 @@ that does not answer is left alone for a while. What comes is decoded and encode
 import threading
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from stillwatch.base import RealClock
 from stillwatch.tools.station.ingest.pictures import safe_picture
@@ -67,7 +68,7 @@ class Views:
 
     def _ask(self, seen: Seen, control: Control) -> None:
         client = ControlClient(control.endpoint, clock=RealClock(), keys=control.keys)
-        wanted = {"width_px": WIDTH_PX, "max_bytes": MOST_BYTES}
+        wanted: dict[str, Any] = {"width_px": WIDTH_PX, "max_bytes": MOST_BYTES}
         try:
             client.open()
             reply = client.request("request_picture", wanted, timeout_s=DEADLINE_S)
