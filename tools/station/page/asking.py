@@ -33,12 +33,15 @@ class Ask:
     visitor : Visitor
     form : mapping of str to str
         Empty for requests that change nothing.
+    place : int
+        The newest news when the request came: what is told later, the page does not know.
     """
 
     request: Request
     services: Services
     visitor: Visitor
     form: Mapping[str, str]
+    place: int = 0
 
     def text(self, name: str, longest: int = 64) -> str:
         """Return a text of the query."""
@@ -88,7 +91,7 @@ class Ask:
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """Return a rendered template."""
-        return self.services.render(template, self.visitor, values, status)
+        return self.services.render(template, self.visitor, {"place": self.place, **values}, status)
 
 
 Handler = Callable[[Ask], Response]
@@ -119,7 +122,8 @@ def endpoint(services: Services, handler: Handler, role: Role | None):
             form = await _form(request)
             given = form.get("csrf", request.headers.get("x-csrf", ""))
             gate.require_own_form(visitor, given, request.headers)
-        return await run_in_threadpool(handler, Ask(request, services, visitor, form))
+        ask = Ask(request, services, visitor, form, services.bulletin.number)
+        return await run_in_threadpool(handler, ask)
 
     return answer
 

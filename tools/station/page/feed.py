@@ -27,7 +27,6 @@ class Feed:
     def __init__(self, services) -> None:
         self._services = services
         self._open: dict[str, int] = {}
-        self.is_closing = False
 
     @property
     def readers(self) -> int:
@@ -47,10 +46,13 @@ class Feed:
     async def _stream(self, request: Request, who: str) -> AsyncIterator[str]:
         self._open[who] = self._open.get(who, 0) + 1
         bulletin, gate = self._services.bulletin, self._services.gate
-        place = bulletin.number
+        place = _place_of(request, bulletin.number)
         try:
             yield "retry: 1500\n: welcome\n\n"
-            while not self.is_closing:
+            if place > bulletin.number:  # of a station before this one: what that page shows may be old
+                place = bulletin.number
+                yield "event: missed\ndata: 1\n\n"
+            while True:
                 if not await bulletin.wait_async(place, PING_S):
                     if not await run_in_threadpool(_is_still_in, gate, request):
                         return
@@ -63,11 +65,17 @@ class Feed:
                 if not is_whole:
                     yield "event: missed\ndata: 1\n\n"
                 told = sorted({(item.kind, item.agent) for item in news})
-                yield f"event: news\ndata: {json.dumps(told)}\n\n"
+                yield f"id: {place}\nevent: news\ndata: {json.dumps(told)}\n\n"
         finally:
             self._open[who] -= 1
             if not self._open[who]:
                 del self._open[who]
+
+
+def _place_of(request: Request, newest: int) -> int:
+    """Return the news that a page knows: of before it was drawn; where it comes again, those it was told last."""
+    given = request.headers.get("last-event-id") or request.query_params.get("after", "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else newest
 
 
 def _is_still_in(gate, request: Request) -> bool:

@@ -146,6 +146,7 @@ class Services:
             "csrf": csrf,
             "is_open": self.gate.is_open,
             "pages": [(key, address, text) for key, address, text, role in PAGES if visitor.may(role)],
+            "place": self.bulletin.number,
             "waiting": self.waiting.get() if visitor.role else 0,
             "troubles": self.troubles() if visitor.role else [],
             **values,

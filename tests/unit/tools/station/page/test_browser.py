@@ -76,7 +76,7 @@ def visit(browser, address):
         page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(address + path)
-        page.wait_for_function("document.getElementById('feed').textContent === 'live'")
+        page.wait_for_selector("#feed:text-is('live')")
         return page
 
     yield open_page

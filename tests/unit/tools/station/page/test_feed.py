@@ -56,6 +56,26 @@ def test_who_missed_some_is_told_so(station):
         assert [event for event, _ in events(lines, 2)] == ["missed", "news"]
 
 
+def test_what_happened_between_a_page_and_its_stream_is_told(station):
+    with served(station.app) as address:
+        drawn = httpx.get(f"{address}/").text
+        after = drawn.partition('data-feed="/live?after=')[2].partition('"')[0]
+        station.bulletin.post("alert", "cam-1", 1)
+        with httpx.stream("GET", f"{address}/live?after={after}", timeout=10.0) as stream:
+            lines = stream.iter_lines()
+            assert events(lines, 1) == [("news", '[["alert", "cam-1"]]')]
+        station.bulletin.post("act", "cam-1", 1)
+        with httpx.stream("GET", f"{address}/live", headers={"last-event-id": "1"}, timeout=10.0) as stream:
+            lines = stream.iter_lines()
+            assert events(lines, 1) == [("news", '[["act", "cam-1"]]')]
+
+
+def test_a_page_of_a_station_that_was_started_again_looks_at_everything_anew(station):
+    with served(station.app) as address, httpx.stream("GET", f"{address}/live?after=999", timeout=10.0) as stream:
+        lines = stream.iter_lines()
+        assert events(lines, 1) == [("missed", "1")]
+
+
 def test_a_stream_is_for_those_who_may_look_and_ends_with_the_session(tmp_path, monkeypatch):
     monkeypatch.setattr("stillwatch.tools.station.page.feed.PING_S", 0.2)
     own = Station(tmp_path / "own.sqlite3", allows_open=False)
