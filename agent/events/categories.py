@@ -16,6 +16,7 @@ from stillwatch.events.rules import (
     FOLLOWED,
     LASTING_EPOCHS,
     LEAST_PATCHES,
+    LONGER_AWAY,
     NS,
     PRESENCE_FRAMES,
     RARE,
@@ -32,9 +33,10 @@ class _Followed:
     """One row for each component that is or was in the model, in columns of fixed size; and where the models are.
 
     id: of the component, -1 in a free row. born_ns, seen_ns: stream time when it was entered, when it was seen last.
-    frames: in which it was seen. epochs: models it lived through. from_event: it was born right after an event.
-    told: it was news already. gone: its absence was news already. run: frames in a row since it came back.
-    presence: share of frames in which it is seen, lately.
+    frames: labelled ones in which it was seen. epochs: models it lived through. from_event: it was born right after an
+    event. told: it was news already. gone: its absence was news already. run: frames in a row since it came back from
+    an absence of away_ns; longest_ns: longest absence that it came back from before, 0 without one. presence: share of
+    frames in which it is seen, lately; usual: what that was when it was seen last.
     epoch: of the model seen last. n_models: seen so far. event_models: how many of them when an event that no
     category was told of was open last, -1 without one. in_event: whether one is open.
     """
@@ -48,7 +50,10 @@ class _Followed:
     told: np.ndarray = saved_array((FOLLOWED,), np.bool_)
     gone: np.ndarray = saved_array((FOLLOWED,), np.bool_)
     run: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
+    away_ns: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
+    longest_ns: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
     presence: np.ndarray = saved_array((FOLLOWED,), np.float64, low=0.0, high=1.0)
+    usual: np.ndarray = saved_array((FOLLOWED,), np.float64, low=0.0, high=1.0)
     epoch: int = saved(-1, low=-1)
     n_models: int = saved(0, low=0)
     event_models: int = saved(-1, low=-1)
@@ -65,7 +70,11 @@ class CategoryLife(Recorded):
         self._followed = _Followed()
 
     def update(self, t_ns: int, score: Score, models: Models, in_event: bool) -> list[tuple[EventKind, int]]:
-        """Take one scored frame; return (kind, component id) of what happened: new_category, returned, vanished."""
+        """Take one scored frame; return (kind, component id) of what happened: new_category, returned, vanished.
+
+        Nothing is told while an event is open: the alert tells of it. A new category and an absence are told after it,
+        a return is not.
+        """
         followed = self._followed
         if in_event and (followed.event_models >= 0 or not followed.in_event):
             followed.event_models = followed.n_models
@@ -74,14 +83,15 @@ class CategoryLife(Recorded):
         ids = models[PATCHES].ids
         if models.epoch != followed.epoch:
             happened += self._model_changed(t_ns, ids, models.epoch)
+        if score.labels is None:
+            return happened
         rows = self._rows_of(ids)
         counts = np.bincount(score.labels[score.labels >= 0], minlength=len(ids))[: len(ids)]
         is_seen = counts >= LEAST_PATCHES
         known = rows >= 0
         happened += self._returned(t_ns, rows[known & is_seen])
         self._take_note(t_ns, rows[known], is_seen[known])
-        happened += self._vanished(t_ns, rows[known & ~is_seen])
-        return happened
+        return happened + self._vanished(t_ns, rows[known & ~is_seen])
 
     def _rows_of(self, ids: np.ndarray) -> np.ndarray:
         """Return the table's row of each component, -1 where it has none."""
@@ -102,7 +112,7 @@ class CategoryLife(Recorded):
         followed.epochs[alive] += 1
         grown = alive & followed.from_event & ~followed.told & (followed.epochs >= LASTING_EPOCHS)
         grown &= followed.frames > 0
-        if not grown.any():
+        if followed.in_event or not grown.any():
             return []
         # One thing learnt is often several components: it is told once an event, by the one seen most.
         followed.from_event[:], followed.event_models = False, -1
@@ -119,22 +129,34 @@ class CategoryLife(Recorded):
         followed.id[row], followed.born_ns[row], followed.seen_ns[row] = component, t_ns, t_ns
         followed.frames[row] = followed.epochs[row] = followed.run[row] = 0
         followed.from_event[row], followed.told[row], followed.gone[row] = settled and recent, False, False
-        followed.presence[row] = 0.0
+        followed.presence[row] = followed.usual[row] = 0.0
+        followed.away_ns[row] = followed.longest_ns[row] = 0
 
     def _most_seen(self, rows: np.ndarray) -> int:
         """Return the id of the component that was seen in most frames."""
         return int(self._followed.id[rows[np.argmax(self._followed.frames[rows])]])
 
     def _returned(self, t_ns: int, rows: np.ndarray) -> list[tuple[EventKind, int]]:
-        """Categories that were rare and away, and are seen again for `min_frames` frames."""
+        """Categories that were rare and away, and are seen again for `min_frames` labelled frames.
+
+        What comes again and again is told the first time, and then after it was away for longer than ever
+        (`tell`: only the first time, or every time).
+        """
         followed = self._followed
-        away = t_ns - followed.seen_ns[rows] >= WATCHED_S * NS
-        back = rows[(followed.epochs[rows] >= LASTING_EPOCHS) & (followed.presence[rows] < RARE)]
-        back = back[(followed.run[back] > 0) | away[np.isin(rows, back)]]
+        away_ns = t_ns - followed.seen_ns[rows]
+        fits = (followed.epochs[rows] >= LASTING_EPOCHS) & (followed.presence[rows] < RARE)
+        begins = fits & (away_ns >= WATCHED_S * NS)
+        followed.away_ns[rows[begins]] = away_ns[begins]
+        back = rows[fits & ((followed.run[rows] > 0) | begins)]
         followed.run[back] += 1
-        due = back[followed.run[back] == self._config.min_frames]
-        due = due[followed.frames[due] > 0]
-        return [(EventKind.RETURNED, self._most_seen(due))] if len(due) else []
+        due = back[(followed.run[back] == self._config.min_frames) & (followed.frames[back] > 0)]
+        longest = followed.longest_ns[due]
+        is_news = {"first_of_kind": longest == 0, "every": longest >= 0}.get(
+            self._config.tell, followed.away_ns[due] > LONGER_AWAY * longest
+        )
+        followed.longest_ns[due] = np.maximum(longest, followed.away_ns[due])
+        told = due[is_news]
+        return [(EventKind.RETURNED, self._most_seen(told))] if len(told) and not followed.in_event else []
 
     def _take_note(self, t_ns: int, rows: np.ndarray, is_seen: np.ndarray) -> None:
         """Keep who was seen in this frame."""
@@ -144,7 +166,7 @@ class CategoryLife(Recorded):
         pace = np.where(age < 1.0, share, 1.0 / PRESENCE_FRAMES)
         followed.presence[rows] += pace * (is_seen - followed.presence[rows])
         seen, absent = rows[is_seen], rows[~is_seen]
-        followed.seen_ns[seen] = t_ns
+        followed.seen_ns[seen], followed.usual[seen] = t_ns, followed.presence[seen]
         followed.frames[seen] += 1
         followed.gone[seen] = False
         followed.run[absent] = 0
@@ -152,7 +174,9 @@ class CategoryLife(Recorded):
     def _vanished(self, t_ns: int, rows: np.ndarray) -> list[tuple[EventKind, int]]:
         """What was there in nearly every frame for a minute and more, and has been away for `vanish_s`."""
         followed = self._followed
-        usual = (followed.presence[rows] >= ALWAYS) & (followed.frames[rows] >= PRESENCE_FRAMES // 2)
+        if followed.in_event:
+            return []
+        usual = (followed.usual[rows] >= ALWAYS) & (followed.frames[rows] >= PRESENCE_FRAMES // 2)
         watched = followed.seen_ns[rows] - followed.born_ns[rows] >= WATCHED_S * NS
         gone = rows[usual & watched & ~followed.gone[rows]]
         gone = gone[t_ns - followed.seen_ns[gone] >= self._config.vanish_s * NS]

@@ -28,4 +28,5 @@ SETTLED_EPOCHS = 8  # models before which everything is new, and nothing is news
 RARE = 0.05  # share of frames: a category seen more often does not return
 ALWAYS = 0.88  # share of frames: a place seen less often does not vanish
 WATCHED_S = 60.0  # seconds: how long something must have been there before its absence means anything
-PRESENCE_FRAMES = 600  # frames over which presence is averaged: a minute at ten a second
+PRESENCE_FRAMES = 150  # labelled frames that presence is averaged over: a minute at ten a second, one of four of them
+LONGER_AWAY = 1.5  # times the longest absence so far: what comes again as it always did is no news

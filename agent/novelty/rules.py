@@ -10,6 +10,7 @@ NOVEL = 3.0  # deviations above the usual: from here a patch is part of a region
 HIGHEST = 30.0  # deviations: one absurd patch must not be a frame's score
 NEIGHBOURS = 3  # patches across: things cover neighbouring patches, noise does not
 MAX_REGIONS = 8  # regions of a frame: more are no places to point at
+LABEL_FRAMES = 4  # of so many scored frames one has its patches named: that costs more than judging it
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
 # Deviations of patches: the smallest deviation of a moving frame's statistic, and what it is taken for at first.

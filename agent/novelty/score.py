@@ -13,7 +13,7 @@ from stillwatch.epochs import PATCHES, SCENES, Models
 from stillwatch.features import Rows
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.registry import STRATEGIES
-from stillwatch.novelty.rules import CALIBRATION_FRAMES
+from stillwatch.novelty.rules import CALIBRATION_FRAMES, LABEL_FRAMES
 from stillwatch.novelty.strategy import Judgement, Sizes
 from stillwatch.novelty.visits import Kind
 from stillwatch.settings import Config
@@ -41,8 +41,9 @@ class Score:
         Of the frame descriptor under the scene mixture, nats; NaN where there is none.
     patch_map : ndarray of shape (rows, columns), float32
         Deviations above the usual of each patch; 0 where masked.
-    labels : ndarray of shape (n_patches,), int64
+    labels : ndarray of shape (n_patches,), int64, or None
         Place (0 = largest) of each patch's likeliest component in the ids of the active patch mixture; -1 where masked.
+        None but in one of LABEL_FRAMES scored frames.
     learning : bool
         No model yet, or too few frames scored: no alert may be raised.
     progress : float
@@ -63,7 +64,7 @@ class Score:
     rarity: float
     frame_surprise: float
     patch_map: np.ndarray
-    labels: np.ndarray
+    labels: np.ndarray | None
     learning: bool
     progress: float
     regions: list[Region]
@@ -96,7 +97,7 @@ class Novelty(Composed):
         )
         self._strategies = {name: make(config, sizes) for name, make in STRATEGIES.items()}
         self._calm = np.zeros(sizes.capacity_patches, np.float32)  # what is said of a frame that nothing is known of
-        self._unlabelled = np.full(sizes.capacity_patches, -1, np.int64)
+        self._density, self._labels = np.zeros(sizes.capacity_patches), np.zeros(sizes.capacity_patches, np.int64)
         self._counts = _Counts()
 
     @property
@@ -127,15 +128,34 @@ class Novelty(Composed):
             rarity=1.0 if learning else judgement.rarity,
             frame_surprise=_frame_surprise(rows.frame, models),
             patch_map=judgement.deviations.reshape(rows.grid_shape),
-            labels=judgement.labels,
+            labels=self._labels_of(rows, judgement, models) if self._counts.scored % LABEL_FRAMES == 0 else None,
             learning=learning,
             progress=progress,
             regions=judgement.regions,
-            component=_nearest(judgement, models),
+            component=self._nearest(rows, judgement, models),
             t_ns=frame.t_ns,
             rows=rows,
             judgement=judgement,
         )
+
+    def _labels_of(self, rows: Rows, judgement: Judgement, models: Models) -> np.ndarray:
+        """Return the place of each patch's likeliest component, (n,) int64, -1 where masked."""
+        if judgement.labels is not None:
+            return judgement.labels
+        n = len(rows.patches)
+        labels = self._labels[:n]
+        models[PATCHES].score_and_label(rows.patches, self._density[:n], labels)
+        labels[~rows.valid] = -1
+        return labels
+
+    def _nearest(self, rows: Rows, judgement: Judgement, models: Models) -> int:
+        """Return the id of the component that the strongest region's peak is nearest to; -1 where none is."""
+        if not judgement.regions or not models[PATCHES].n_components:
+            return -1
+        peak = judgement.regions[0].peak
+        density, label = np.empty(1), np.empty(1, np.int64)
+        models[PATCHES].score_and_label(rows.patches[peak : peak + 1], density, label)
+        return int(models[PATCHES].ids[label[0]])
 
     def _unscored(self, frame: Frame, rows: Rows, progress: float) -> Score:
         """Return the score of a frame that there is nothing to judge by yet."""
@@ -145,7 +165,7 @@ class Novelty(Composed):
             rarity=1.0,
             frame_surprise=float("nan"),
             patch_map=self._calm[:n].reshape(rows.grid_shape),
-            labels=self._unlabelled[:n],
+            labels=None,
             learning=True,
             progress=progress,
             regions=[],
@@ -169,7 +189,8 @@ class Novelty(Composed):
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays of this stage at the largest frame."""
-        return {"novelty": self._calm.nbytes + self._unlabelled.nbytes + self.parts_bytes()}
+        own = self._calm.nbytes + self._density.nbytes + self._labels.nbytes
+        return {"novelty": own + self.parts_bytes()}
 
 
 def _frame_surprise(frame: np.ndarray, models: Models) -> float:
@@ -177,10 +198,3 @@ def _frame_surprise(frame: np.ndarray, models: Models) -> float:
     if SCENES not in models:
         return float("nan")
     return -float(models[SCENES].score_samples(frame[None])[0])
-
-
-def _nearest(judgement: Judgement, models: Models) -> int:
-    """Return the id of the component that the strongest region's peak is nearest to; -1 where none is."""
-    if not judgement.regions or not models[PATCHES].n_components:
-        return -1
-    return int(models[PATCHES].ids[judgement.labels[judgement.regions[0].peak]])

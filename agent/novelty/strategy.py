@@ -34,8 +34,9 @@ class Judgement:
         Of each patch, in the strategy's own unit.
     deviations : ndarray of shape (n,), float32
         Of each patch above what is usual; NOVEL and more is novel; 0 where not valid.
-    labels : ndarray of shape (n,), int64
-        Place of each patch's likeliest component in the ids of the patch mixture; -1 where not valid.
+    labels : ndarray of shape (n,), int64, or None
+        Place of each patch's likeliest component in the ids of the patch mixture; -1 where not valid. None where the
+        rule judges without them.
     regions : list of Region
         The novel places, the strongest first.
     statistic : float
@@ -50,7 +51,7 @@ class Judgement:
 
     surprise: np.ndarray
     deviations: np.ndarray
-    labels: np.ndarray
+    labels: np.ndarray | None
     regions: list[Region]
     statistic: float
     value: float

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from stillwatch.base import Commit, Composed, Stage, State
-from stillwatch.epochs import PATCHES, Models
+from stillwatch.epochs import Models
 from stillwatch.features import Rows
 from stillwatch.novelty.level import FrameLevel
 from stillwatch.novelty.place_memory import PlaceMemory
@@ -23,8 +23,8 @@ from stillwatch.settings import Config
 class Unlikeness(Composed):
     """Judges patches by what their places have shown, weighed by traffic, and the frame by their sum.
 
-    The patch mixture names what a patch is most like; it does not judge here: what crossed the first frames is a
-    component of its like any other, however seldom it came since.
+    The patch mixture does not judge here, and is not asked: what crossed the first frames is a component of its like
+    any other, however seldom it came since.
 
     Parameters
     ----------
@@ -42,7 +42,6 @@ class Unlikeness(Composed):
         self._level = FrameLevel(halflife_s)
         self._visits = Visits(sizes.n_patch_dims, halflife_s, config.events)
         self._grid_shape = (0, 0)
-        self._density, self._labels = np.zeros(n), np.zeros(n, np.int64)
         self._unlikeness, self._weights = np.zeros(n, np.float32), np.zeros(n, np.float32)
 
     @property
@@ -54,9 +53,7 @@ class Unlikeness(Composed):
         """Judge a frame at stream time `t_ns`; it teaches nothing. A grid of another shape makes places void."""
         self._take_grid(rows.grid_shape)
         n, grid = len(rows.plain), rows.grid_shape
-        labels, unlikeness, weights = self._labels[:n], self._unlikeness[:n], self._weights[:n]
-        models[PATCHES].score_and_label(rows.patches, self._density[:n], labels)
-        labels[~rows.valid] = -1
+        unlikeness, weights = self._unlikeness[:n], self._weights[:n]
         self._memory.unlikeness(rows.plain, rows.valid, unlikeness)
         # Things cover neighbouring patches, noise does not.
         unlikeness[:] = cv2.blur(
@@ -71,7 +68,7 @@ class Unlikeness(Composed):
         value = max(self._level.standardise(level, self._traffic.emptiness), self._strangest(sightings, weights))
         weights *= NOVEL  # one unit of weighed unlikeness is novel: the deviations that regions and pictures show
         regions = novel_regions(weights.reshape(grid), rows.centres, self._least_patches)
-        return Judgement(unlikeness, weights, labels, regions, level, value, self._level.rarity(value), sightings)
+        return Judgement(unlikeness, weights, None, regions, level, value, self._level.rarity(value), sightings)
 
     def _strangest(self, sightings: list[Sighting], weights: np.ndarray) -> float:
         """Return the highest value of a visit of a new kind, by itself: as if nothing else were, nor ever was, there.
@@ -121,5 +118,5 @@ class Unlikeness(Composed):
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays at the largest frame."""
-        own = self._density.nbytes + self._labels.nbytes + self._unlikeness.nbytes + self._weights.nbytes
+        own = self._unlikeness.nbytes + self._weights.nbytes
         return {"unlikeness": own + self.parts_bytes()}

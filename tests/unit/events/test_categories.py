@@ -15,8 +15,8 @@ RATE = 10
 class Story:
     """Plays frames: which components are seen, under which model."""
 
-    def __init__(self):
-        self.life = CategoryLife(EventsConfig(min_frames=2, vanish_s=5.0))
+    def __init__(self, **settings):
+        self.life = CategoryLife(EventsConfig(**{"min_frames": 2, "vanish_s": 5.0} | settings))
         self.frame = self.epoch = 0
         self.ids = np.array([0, 1])
         self.happened = []
@@ -38,8 +38,8 @@ class Story:
         return self
 
 
-def settled():
-    return Story().play(3.0 * SETTLED_EPOCHS + 10, [0, 1])
+def settled(**settings):
+    return Story(**settings).play(3.0 * SETTLED_EPOCHS + 10, [0, 1])
 
 
 def test_an_ordinary_life_is_no_news():
@@ -68,6 +68,50 @@ def test_a_rare_category_that_was_away_returns():
     assert [(kind, component) for kind, component, _ in story.happened[before:]] == [("returned", 5)]
 
 
+def returns_of(tell, absences):
+    """Return after which of the absences, in seconds, a rare category's return is told."""
+    story, told = settled(tell=tell).play(3, [0, 1], in_event=True).learn(5).play(20, [0, 1, 5]), []
+    for seconds in absences:
+        before = len(story.happened)
+        story.play(seconds, [0, 1]).play(2, [0, 1, 5])
+        told += [seconds] * any(kind == "returned" for kind, _, _ in story.happened[before:])
+    return told
+
+
+def test_what_comes_again_and_again_is_told_once_and_then_after_it_was_away_for_much_longer():
+    assert returns_of("rare", [900, 901, 600, 902, 1500]) == [900, 1500]
+
+
+def test_every_return_or_only_the_first_is_told_to_who_wants_that():
+    assert returns_of("every", [900, 901, 600]) == [900, 901, 600]
+    assert returns_of("first_of_kind", [900, 901, 1500]) == [900]
+
+
+def test_nothing_returns_while_an_event_is_open():
+    story = settled().play(3, [0, 1], in_event=True).learn(5).play(20, [0, 1, 5]).play(900, [0, 1])
+    before = len(story.happened)
+    story.play(5, [0, 1, 5], in_event=True).play(5, [0, 1, 5])
+    assert story.happened[before:] == []
+
+
+def test_what_is_missed_and_what_became_known_while_an_event_is_open_is_told_after_it():
+    story = settled().play(120, [0, 1]).play(20, [0], in_event=True)
+    assert story.happened == []
+    assert [kind for kind, _, _ in story.play(3, [0]).happened] == ["vanished"]
+    story = settled().play(3, [0, 1], in_event=True).learn(5).play(40, [0, 1, 5], in_event=True)
+    assert story.happened == []
+    assert [kind for kind, _, _ in story.play(3, [0, 1, 5]).happened] == ["new_category"]
+
+
+def test_frames_whose_patches_were_not_named_tell_nothing_of_who_is_there():
+    story = settled().play(120, [0, 1])
+    models = Models({"patches": SimpleNamespace(ids=story.ids)}, epoch=story.epoch, activated_frame=0)
+    t_ns = story.frame * 1_000_000_000 // RATE
+    later = [story.life.update(t_ns + k * 100_000_000, SimpleNamespace(labels=None), models, False) for k in range(100)]
+    assert later == [[]] * 100
+    assert story.play(20, [0, 1]).happened == []
+
+
 def test_what_is_often_seen_does_not_return():
     story = settled()
     for _ in range(30):
@@ -79,6 +123,12 @@ def test_what_was_always_there_is_missed_once_after_a_while():
     story = settled().play(120, [0, 1]).play(60, [0])
     assert [(kind, component) for kind, component, _ in story.happened] == [("vanished", 1)]
     assert story.happened[0][2] - (34 + 120) >= 4.9
+
+
+def test_an_absence_is_told_however_many_frames_it_takes_to_be_sure():
+    story = settled(vanish_s=60.0).play(120, [0, 1])
+    assert story.play(59, [0]).happened == []
+    assert [kind for kind, _, _ in story.play(3, [0]).happened] == ["vanished"]
 
 
 def test_a_component_that_the_model_merged_away_is_not_missed():

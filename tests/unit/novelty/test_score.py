@@ -9,7 +9,7 @@ from stillwatch.base.errors import SnapshotError
 from stillwatch.epochs.models import Models
 from stillwatch.features.rows import CONTEXT_DIMS, Rows
 from stillwatch.novelty.registry import STRATEGIES
-from stillwatch.novelty.rules import CALIBRATION_FRAMES
+from stillwatch.novelty.rules import CALIBRATION_FRAMES, LABEL_FRAMES
 from stillwatch.novelty.score import Novelty
 from stillwatch.novelty.strategy import Sizes
 from stillwatch.novelty.surprise import neighbourhood_means
@@ -88,6 +88,18 @@ def test_nothing_is_scored_without_a_model_and_progress_rises_to_one():
     assert progress == sorted(progress)
     assert not scored[-1].learning
     assert stage.novelty.progress == 1.0
+
+
+@pytest.mark.parametrize("rule", [FIXED, MOVING])
+def test_patches_are_named_in_one_of_a_few_scored_frames(rule):
+    stage = Stage(rule)
+    assert [score.labels for score in stage.play(3, models=None)] == [None] * 3
+    named = [score.labels for score in stage.play(4 * LABEL_FRAMES)]
+    assert [i for i, labels in enumerate(named) if labels is not None] == [0, 4, 8, 12]
+    assert (named[0] == 0).all()
+    frame, rows = stage.frame()
+    rows.valid[:COLUMNS] = False
+    assert np.flatnonzero(stage.novelty.score(frame, rows, MODELS).labels == -1).tolist() == list(range(COLUMNS))
 
 
 @pytest.mark.parametrize(("rule", "strength", "rarity"), RULES)
