@@ -4,6 +4,7 @@ Called by agent/novelty/unlikeness.py. It must not decide what is an event, nor 
 seen is sampled, and what was seen rarely stays rare among the samples.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,15 +26,21 @@ from stillwatch.kernels import place_memory as kernels
 from stillwatch.novelty.rules import (
     CHANGED_SHARE,
     EARLY_SAMPLES,
+    FIXED_POINT,
+    LEAST_RETURNS,
     LEAST_SAMPLES,
+    LEAST_STEPS,
     LEAST_STRIPE,
     LEAST_UNIT,
+    LIKE_REACH,
     LIKE_SHARE,
     MOST_UNLIKE,
     NS,
     RECENT,
     RECENT_S,
     RECENT_SHARE,
+    RETURNS_PRIOR_S,
+    RETURNS_S,
     SAMPLE_S,
     SAMPLES,
     SWEEP_FRAMES,
@@ -54,6 +61,8 @@ class _Counts:
     changed: int = saved(0, low=0)  # samples since the last sweep over the places began
     measured: bool = saved(False)  # a first sweep has ended
     sweep: int = saved(-1, low=-1)  # place at which a sweep goes on, -1 between two
+    counted: int = saved(0, low=0)  # place at which the count of returns goes on
+    counted_ns: int = saved(0, low=0)
     recent: int = saved(0, low=0, high=RECENT)
     recent_next: int = saved(0, low=0, high=RECENT - 1)
     recent_ns: int = saved(0, low=0)
@@ -79,6 +88,8 @@ class PlaceMemory(Restorable):
         Of a patch, without its place.
     horizon_s : float
         Stream time after which old samples begin to give way.
+    usual_per_hour : float
+        A place that comes to look like a sample so often does as it usually does; infinity: however often.
     seed : int
 
     References
@@ -86,9 +97,12 @@ class PlaceMemory(Restorable):
     .. [1] J. S. Vitter, Random sampling with a reservoir, ACM TOMS 11(1), 1985, 37-57.
     """
 
-    def __init__(self, capacity: int, n_dims: int, *, horizon_s: float, seed: int):
-        self._past = np.zeros((capacity, SAMPLES, n_dims), np.float32)
-        self._recent = np.zeros((capacity, RECENT, n_dims), np.float32)
+    def __init__(self, capacity: int, n_dims: int, *, horizon_s: float, usual_per_hour: float, seed: int):
+        self._past = np.zeros((capacity, SAMPLES, n_dims), np.int16)
+        self._recent = np.zeros((capacity, RECENT, n_dims), np.int16)
+        self._rows = np.zeros((capacity, n_dims), np.int16)
+        self._returns = np.zeros((capacity, SAMPLES), np.int16)
+        self._watched_s = np.zeros(SAMPLES, np.float32)  # in which the returns of each sample were counted
         self._unit = np.ones(capacity, np.float32)
         self._distance = np.zeros(capacity, np.float32)
         self._typical = np.zeros(capacity, np.float32)
@@ -96,7 +110,7 @@ class PlaceMemory(Restorable):
         self._best, self._own = np.zeros(most, np.float32), np.zeros(most, np.float32)
         self._turned, self._others = np.zeros((n_dims, SAMPLES), np.float32), np.zeros(SAMPLES, np.float32)
         self._horizon = max(round(horizon_s / SAMPLE_S), SAMPLES)
-        self._seed = seed
+        self._usual_per_hour, self._seed = usual_per_hour, seed
         self._now = _Counts()
 
     @property
@@ -108,36 +122,55 @@ class PlaceMemory(Restorable):
         """Forget everything: the grid has another shape, or the camera another view."""
         self._now = _Counts(places=n_places)
 
-    def unlikeness(self, rows: np.ndarray, valid: np.ndarray, out: np.ndarray) -> None:
+    def unlikeness(self, rows: np.ndarray, valid: np.ndarray, out: np.ndarray, news: np.ndarray) -> None:
         """Write how unlike its place each row is: the logarithm of its distance over the usual one, at least 0.
 
         What all places of the frame share (haze, exposure, a shake) is taken off.
 
-        rows : ndarray of shape (n, n_dims), float32, C order;  valid : (n,) bool;  out : (n,) float32, 0 if not valid
+        rows : ndarray of shape (n, n_dims), float32, C order;  valid : (n,) bool;  out : (n,) float32, 0 if not valid;
+        news : (n,) float32, the same, where samples that their place often comes to look like are usual as well
         """
         n, now = len(rows), self._now
         if not self.ready:
-            out[:] = 0.0
+            out[:] = news[:] = 0.0
             return
+        rows = self._fixed_point(rows)
         unit, distance = self._unit[:n], self._distance[:n]
         distance[:] = np.inf
         rank = min(int(LIKE_SHARE * now.held), now.held - 1)
         kernels.nearest_samples(rows, self._past[:n], now.held, rank, unit, self._best, distance)
         if now.recent == RECENT:
             kernels.nearest_samples(rows, self._recent[:n], RECENT, _RECENT_RANK, unit, self._best, distance)
-        np.divide(distance, unit, out=out)
+        shared = self._tell(distance, valid, out)
+        enough = self._usual_per_hour / 3600.0 * (self._watched_s + np.float32(RETURNS_PRIOR_S))
+        np.maximum(enough, np.float32(LEAST_RETURNS), out=enough)
+        kernels.nearest_recurring(rows, self._past[:n], self._returns[:n], now.held, enough, unit, distance)
+        self._tell(distance, valid, news, shared)
+
+    def _tell(self, distance: np.ndarray, valid: np.ndarray, out: np.ndarray, shared: float | None = None) -> float:
+        """Write what distances mean, less what the frame shares; return that."""
+        np.divide(distance, self._unit[: len(out)], out=out)
         np.log(np.maximum(out, 1e-3, out=out), out=out)
-        known = out[valid]
-        if len(known):
-            # Less than usual is usual, by however much: of two in the middle the lower one is taken.
+        if shared is None:
+            known = out[valid]
             middle = (len(known) - 1) // 2
-            out -= max(float(np.partition(known, middle)[middle]), 0.0)
+            # Less than usual is usual, by however much: of two in the middle the lower one is taken.
+            shared = max(float(np.partition(known, middle)[middle]), 0.0) if len(known) else 0.0
+        out -= shared
         np.clip(out, 0.0, MOST_UNLIKE, out=out)
         out[~valid] = 0.0
+        return shared
+
+    def _fixed_point(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows in steps of fixed point, (n, n_dims) int16, in place of the last ones."""
+        fixed = self._rows[: len(rows)]
+        np.clip(np.rint(rows * FIXED_POINT), -32767, 32767, out=fixed, casting="unsafe")
+        return fixed
 
     def learn(self, rows: np.ndarray, valid: np.ndarray, t_ns: int) -> None:
         """Let the frame at stream time `t_ns` into the samples, if it is its turn and chance wants it."""
         now = self._now
+        rows = self._fixed_point(rows)
         if now.recent == 0 or t_ns >= now.recent_ns:
             self._recent[: len(rows), now.recent_next] = rows
             now.recent_next = (now.recent_next + 1) % RECENT
@@ -146,6 +179,7 @@ class PlaceMemory(Restorable):
         if now.seen == 0 or t_ns >= now.sample_ns:
             now.sample_ns = t_ns + round(SAMPLE_S * NS)
             self._sample(rows)
+        self._count(rows, t_ns)
         self._measure(len(rows), valid)
 
     def _sample(self, rows: np.ndarray) -> None:
@@ -156,8 +190,22 @@ class PlaceMemory(Restorable):
         now.seen, now.offered = min(now.seen + 1, self._horizon), now.offered + 1
         if slot < SAMPLES:
             self._past[: len(rows), slot] = rows
+            self._returns[:, slot], self._watched_s[slot] = 0, 0.0
             now.held = max(now.held, slot + 1)
             now.changed += 1
+
+    def _count(self, rows: np.ndarray, t_ns: int) -> None:
+        """Count which samples the places come to look like again, a stripe of places a frame."""
+        now, n = self._now, len(rows)
+        elapsed_s = min((t_ns - now.counted_ns) / NS, RETURNS_S)
+        if not now.measured or elapsed_s <= 0.0:
+            return
+        now.counted_ns = t_ns
+        self._watched_s[: now.held] += elapsed_s
+        last = min(now.counted + math.ceil(n * elapsed_s / RETURNS_S), n)
+        reach = self._unit[:n] * np.float32(LIKE_REACH)
+        kernels.count_returns(rows, self._past[:n], now.held, reach, now.counted, last, self._returns[:n])
+        now.counted = last if last < n else 0
 
     def _measure(self, n: int, valid: np.ndarray) -> None:
         """Find out what distance is usual at each place, a stripe of places a frame, when enough samples are others."""
@@ -174,7 +222,7 @@ class PlaceMemory(Restorable):
         now.sweep = last if last < n else -1
         if now.sweep < 0:
             least = LEAST_UNIT * float(np.median(typical[valid])) if valid.any() else 0.0
-            np.hypot(typical, max(least, 1e-6), out=self._unit[:n])
+            np.hypot(typical, max(least, LEAST_STEPS), out=self._unit[:n])
             # Neighbouring moments are more alike than moments of an hour: the first samples say too little.
             self._unit[:n] *= 1.0 + EARLY_SAMPLES / now.held
             now.measured = True
@@ -185,6 +233,8 @@ class PlaceMemory(Restorable):
         state = with_prefix("counts", record_state(now))
         state["past"] = self._past[: now.places, : now.held].copy()
         state["recent"] = self._recent[: now.places, : now.recent].copy()
+        state["returns"] = self._returns[: now.places, : now.held].copy()
+        state["watched_s"] = self._watched_s[: now.held].copy()
         return state | {"unit": self._unit[: now.places].copy(), "typical": self._typical[: now.places].copy()}
 
     def prepare(self, state: State) -> Commit:
@@ -196,8 +246,10 @@ class PlaceMemory(Restorable):
             raise SnapshotError(f"{where}: the saved state has {n} places, there is room for {len(self._past)}")
         arrays = {name: array for name, array in state.items() if not name.startswith("counts.")}
         wanted = {
-            "past": Saved(np.float32, (n, counts.held, n_dims)),
-            "recent": Saved(np.float32, (n, counts.recent, n_dims)),
+            "past": Saved(np.int16, (n, counts.held, n_dims)),
+            "recent": Saved(np.int16, (n, counts.recent, n_dims)),
+            "returns": Saved(np.int16, (n, counts.held), low=0),
+            "watched_s": Saved(np.float32, (counts.held,), low=0.0),
             "unit": Saved(np.float32, (n,), low=0.0),
             "typical": Saved(np.float32, (n,), low=0.0),
         }
@@ -207,6 +259,7 @@ class PlaceMemory(Restorable):
         def commit() -> None:
             self._now = counts
             self._past[:n, : counts.held], self._recent[:n, : counts.recent] = held["past"], held["recent"]
+            self._returns[:n, : counts.held], self._watched_s[: counts.held] = held["returns"], held["watched_s"]
             self._unit[:n], self._typical[:n] = held["unit"], held["typical"]
 
         return commit
@@ -214,6 +267,6 @@ class PlaceMemory(Restorable):
     def memory_bytes(self) -> dict[str, int]:
         arrays = (
             self._past, self._recent, self._unit, self._distance, self._typical, self._best, self._own, self._turned,
-            self._others,
+            self._others, self._rows, self._returns, self._watched_s,
         )  # fmt: skip
         return {"place memory": sum(array.nbytes for array in arrays)}

@@ -13,11 +13,16 @@ from stillwatch.features import Rows
 from stillwatch.novelty.level import FrameLevel
 from stillwatch.novelty.place_memory import PlaceMemory
 from stillwatch.novelty.regions import novel_regions
-from stillwatch.novelty.rules import LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL
+from stillwatch.novelty.rules import LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, USUAL_RATE
 from stillwatch.novelty.strategy import Judgement, Sizes
 from stillwatch.novelty.traffic import Traffic
 from stillwatch.novelty.visits import Kind, Sighting, Visits, news_of
-from stillwatch.settings import Config
+from stillwatch.settings import Config, EventsConfig
+
+
+def usual_rate(config: EventsConfig) -> float:
+    """Return how often an hour something comes that is counted, not told: 0 after its first time, infinity: never."""
+    return {"first_of_kind": 0.0, "rare": USUAL_RATE * config.alerts_per_hour, "every": np.inf}[config.tell]
 
 
 class Unlikeness(Composed):
@@ -37,12 +42,16 @@ class Unlikeness(Composed):
     def __init__(self, config: Config, sizes: Sizes):
         self._least_patches = config.novelty.least_patches
         halflife_s, n = config.novelty.halflife_s, sizes.capacity_patches
-        self._memory = PlaceMemory(n, sizes.n_patch_dims, horizon_s=halflife_s, seed=config.agent.seed)
+        usual_per_hour = usual_rate(config.events)
+        self._memory = PlaceMemory(
+            n, sizes.n_patch_dims, horizon_s=halflife_s, usual_per_hour=usual_per_hour, seed=config.agent.seed
+        )
         self._traffic = Traffic(n, halflife_s)
         self._level = FrameLevel(halflife_s)
-        self._visits = Visits(sizes.n_patch_dims, halflife_s, config.events)
+        self._visits = Visits(sizes.n_patch_dims, halflife_s, usual_per_hour)
         self._grid_shape = (0, 0)
-        self._unlikeness, self._weights = np.zeros(n, np.float32), np.zeros(n, np.float32)
+        self._unlikeness, self._news = np.zeros(n, np.float32), np.zeros(n, np.float32)
+        self._weights = np.zeros(n, np.float32)
 
     @property
     def kinds(self) -> list[Kind]:
@@ -53,16 +62,14 @@ class Unlikeness(Composed):
         """Judge a frame at stream time `t_ns`; it teaches nothing. A grid of another shape makes places void."""
         self._take_grid(rows.grid_shape)
         n, grid = len(rows.plain), rows.grid_shape
-        unlikeness, weights = self._unlikeness[:n], self._weights[:n]
-        self._memory.unlikeness(rows.plain, rows.valid, unlikeness)
-        # Things cover neighbouring patches, noise does not.
-        unlikeness[:] = cv2.blur(
-            unlikeness.reshape(grid), (NEIGHBOURS, NEIGHBOURS), borderType=cv2.BORDER_REPLICATE
-        ).ravel()
-        unlikeness[~rows.valid] = 0.0
+        unlikeness, weights, news = self._unlikeness[:n], self._weights[:n], self._news[:n]
+        self._memory.unlikeness(rows.plain, rows.valid, unlikeness, news)
+        for told in (unlikeness, news):  # things cover neighbouring patches, noise does not
+            told[:] = cv2.blur(told.reshape(grid), (NEIGHBOURS, NEIGHBOURS), borderType=cv2.BORDER_REPLICATE).ravel()
+            told[~rows.valid] = 0.0
         sightings = self._visits.look(unlikeness, rows)
         self._traffic.weights(weights)
-        weights *= unlikeness
+        weights *= news
         weights *= news_of(sightings, grid)
         level = self._level.level_of(weights)
         value = max(self._level.standardise(level, self._traffic.emptiness), self._strangest(sightings, weights))
@@ -118,5 +125,5 @@ class Unlikeness(Composed):
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays at the largest frame."""
-        own = self._unlikeness.nbytes + self._weights.nbytes
+        own = self._unlikeness.nbytes + self._news.nbytes + self._weights.nbytes
         return {"unlikeness": own + self.parts_bytes()}

@@ -39,7 +39,6 @@ from stillwatch.novelty.rules import (
     PACE,
     REACHED,
     SOMEBODY,
-    USUAL_RATE,
     WAIT_S,
 )
 from stillwatch.novelty.visits.kinds import Kind, Kinds
@@ -53,7 +52,6 @@ from stillwatch.novelty.visits.sightings import (
     squared_distances,
     touches_edge,
 )
-from stillwatch.settings import EventsConfig
 
 _COARSE = (COARSE_ROWS, COARSE_COLUMNS)
 
@@ -95,14 +93,13 @@ class Visits(Restorable):
         Of a row without context.
     halflife_s : float
         Of how often kinds come.
-    config : EventsConfig
-        tell, and the alerts an hour that a kind is measured by.
+    usual_per_hour : float
+        Visits: a kind that comes so often is usual.
     """
 
-    def __init__(self, n_patch_dims: int, halflife_s: float, config: EventsConfig):
-        rates = {"first_of_kind": 0.0, "rare": USUAL_RATE * config.alerts_per_hour, "every": np.inf}
+    def __init__(self, n_patch_dims: int, halflife_s: float, usual_per_hour: float):
         n_dims = n_look_dims(n_patch_dims)
-        self._kinds = Kinds(n_dims, halflife_s, rates[config.tell])
+        self._kinds = Kinds(n_dims, halflife_s, usual_per_hour)
         self._tracks = _Tracks(mean=np.zeros((MAX_VISITS, 2, n_dims)), squares=np.zeros((MAX_VISITS, 2, n_dims)))
 
     @property

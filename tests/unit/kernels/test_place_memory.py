@@ -11,8 +11,8 @@ from stillwatch.kernels import place_memory as kernels
 
 def world(seed, n_places=5, capacity=9, n_dims=4):
     rng = np.random.default_rng(seed)
-    samples = rng.normal(size=(n_places, capacity, n_dims)).astype(np.float32)
-    return rng.normal(size=(n_places, n_dims)).astype(np.float32), samples
+    samples = rng.normal(0.0, 1000.0, (n_places, capacity, n_dims)).astype(np.int16)
+    return rng.normal(0.0, 1000.0, (n_places, n_dims)).astype(np.int16), samples
 
 
 def workspace(n=9, n_dims=4):
@@ -27,7 +27,11 @@ def nearest(rows, samples, n, rank, near=-1.0, before=np.inf):
 
 
 def slow_nearest(rows, samples, n, rank):
-    return np.sort(np.linalg.norm(samples[:, :n] - rows[:, None], axis=2), axis=1)[:, rank]
+    return np.sort(distances(rows, samples[:, :n]), axis=1)[:, rank]
+
+
+def distances(rows, samples):
+    return np.linalg.norm(samples.astype(np.float64) - rows[:, None], axis=2)
 
 
 @pytest.mark.parametrize(("n", "rank"), [(1, 0), (4, 0), (4, 3), (9, 2)])
@@ -36,7 +40,7 @@ def test_distance_to_the_nearest_samples_is_what_sorting_says(n, rank):
     np.testing.assert_allclose(nearest(rows, samples, n, rank), slow_nearest(rows, samples, n, rank), rtol=1e-5)
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(0, 8), st.floats(0.0, 4.0, width=32))
+@given(st.integers(0, 2**32 - 1), st.integers(0, 8), st.floats(0.0, 4096.0, width=32))
 def test_what_is_farther_than_near_is_exact_and_what_is_not_is_at_most_near(seed, rank, near):
     rows, samples = world(seed)
     exact, found = nearest(rows, samples, 9, rank), nearest(rows, samples, 9, rank, near)
@@ -48,8 +52,8 @@ def test_what_is_farther_than_near_is_exact_and_what_is_not_is_at_most_near(seed
 def test_a_second_search_leaves_what_is_near_enough_and_brings_the_others_nearer():
     rows, samples = world(6)
     exact = nearest(rows, samples, 9, 2)
-    np.testing.assert_array_equal(nearest(rows, samples, 9, 2, near=0.5, before=0.4), np.float32(0.4))
-    np.testing.assert_array_equal(nearest(rows, samples, 9, 2, before=1.2), np.minimum(exact, np.float32(1.2)))
+    np.testing.assert_array_equal(nearest(rows, samples, 9, 2, near=500.0, before=400.0), np.float32(400.0))
+    np.testing.assert_array_equal(nearest(rows, samples, 9, 2, before=1200.0), np.minimum(exact, np.float32(1200.0)))
 
 
 @pytest.mark.parametrize(("n", "rank", "place"), [(2, 0, 1), (5, 1, 2), (9, 2, 0), (9, 2, 8)])
@@ -59,7 +63,8 @@ def test_typical_distance_is_each_samples_own_against_the_others(n, rank, place)
     kernels.typical_distances(samples, n, rank, place, 0, len(samples), *workspace(), out)
     for p, found in enumerate(out):
         own = [
-            sorted(np.linalg.norm(samples[p, r] - samples[p, s]) for s in range(n) if s != r)[rank] for r in range(n)
+            sorted(np.linalg.norm(samples[p, r] - 1.0 * samples[p, s]) for s in range(n) if s != r)[rank]
+            for r in range(n)
         ]
         assert found == pytest.approx(sorted(own)[place], rel=1e-5)
 
@@ -78,8 +83,68 @@ def test_a_row_that_was_seen_before_is_at_no_distance():
     np.testing.assert_array_equal(nearest(rows, samples, 9, 0), 0.0)
 
 
+def recurring(rows, samples, returns, enough, near=-1.0, before=np.inf):
+    out, near = np.full(len(rows), before, np.float32), np.full(len(rows), near, np.float32)
+    wanted = np.full(samples.shape[1], enough, np.float32)
+    kernels.nearest_recurring(rows, samples, returns, samples.shape[1], wanted, near, out)
+    return out
+
+
+def test_the_nearest_of_the_samples_that_came_again_often_enough():
+    rows, samples = world(7)
+    returns = (np.random.default_rng(7).integers(0, 8, samples.shape[:2]) * 4 + 3).astype(np.int16)  # all of them away
+    slow = np.where(returns // 4 >= 5, distances(rows, samples), np.inf).min(axis=1)
+    found = recurring(rows, samples, returns, 5)
+    assert np.isfinite(slow).any()
+    np.testing.assert_allclose(found[np.isfinite(slow)], slow[np.isfinite(slow)], rtol=1e-5)
+    assert (found[np.isinf(slow)] > 1e9).all()
+    np.testing.assert_array_equal(recurring(rows, samples, returns, 5, near=20.0, before=15.0), np.float32(15.0))
+    assert (recurring(rows, samples, returns, np.inf, before=7000.0) == 7000.0).all()
+
+
+def returns_after(seen, first=0, last=1):
+    """Return how often a sample of place 0 returned when the place is seen like it (1) or otherwise (0) by turns."""
+    samples, returns = np.full((3, 2, 4), 1000, np.int16), np.zeros((3, 2), np.int16)
+    samples[:, 1] = -9000
+    reach = np.full(3, 50.0, np.float32)
+    for like in seen:
+        rows = np.full((3, 4), 1020 if like else 1030, np.int16)  # 40 and 60 steps from the first sample
+        kernels.count_returns(rows, samples, 2, reach, first, last, returns)
+    assert (returns[:, 1] == [min(len(seen), 3) if first <= p < last else 0 for p in range(3)]).all()
+    return (returns[:, 0] // 4).tolist()
+
+
+@pytest.mark.parametrize(
+    ("seen", "returns"),
+    [
+        pytest.param([1] * 9, 0, id="what stays does not return"),
+        pytest.param([0] * 9, 0, id="what is away does not"),
+        pytest.param([1, 0, 0, 0, 1, 1], 1, id="away for three looks"),
+        pytest.param([1, 0, 0, 1, 0, 0, 1, 0, 1], 0, id="two are a flicker"),
+        pytest.param([0, 0, 0, 1, 0, 0, 0, 0, 0, 1], 2, id="however long"),
+    ],
+)
+def test_a_sample_returns_when_its_place_was_unlike_it_for_three_looks(seen, returns):
+    assert returns_after(seen) == [returns, 0, 0]
+
+
+def test_returns_are_counted_at_the_places_asked_for():
+    assert returns_after([0, 0, 0, 1], first=1, last=3) == [0, 1, 1]
+
+
+def test_a_count_of_returns_stays_within_its_sixteen_bits():
+    rows, samples = world(8)
+    samples[:, 0] = rows
+    returns = np.full((5, 9), 32_003, np.int16)
+    kernels.count_returns(rows, samples, 9, np.ones(5, np.float32), 0, 5, returns)
+    assert (returns[:, 0] == 32_000).all()
+
+
 def test_place_memory_kernels_allocate_nothing():
     rows, samples = world(4)
     near, out, best = np.zeros(len(rows), np.float32), np.ones(len(rows), np.float32), np.zeros(4, np.float32)
     assert_no_allocation(kernels.nearest_samples, rows, samples, 9, 2, near, best, out)
+    returns, enough = np.full((5, 9), 40, np.int16), np.zeros(9, np.float32)
+    assert_no_allocation(kernels.nearest_recurring, rows, samples, returns, 9, enough, near, out)
+    assert_no_allocation(kernels.count_returns, rows, samples, 9, near, 0, 5, returns)
     assert_no_allocation(kernels.typical_distances, samples, 9, 2, 4, 0, len(rows), *workspace(), out)

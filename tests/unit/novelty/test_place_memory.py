@@ -6,7 +6,7 @@ import pytest
 from stillwatch.base import SnapshotError
 from stillwatch.kernels import place_memory as kernels
 from stillwatch.novelty.place_memory import PlaceMemory
-from stillwatch.novelty.rules import LIKE_SHARE, MOST_UNLIKE, RECENT_SHARE, SAMPLES
+from stillwatch.novelty.rules import FIXED_POINT, LIKE_SHARE, MOST_UNLIKE, RECENT_SHARE, SAMPLES
 
 PLACES, DIMS, NS = 60, 16, 1_000_000_000
 ALL = np.ones(PLACES, bool)
@@ -20,15 +20,22 @@ def scene(seed, spread=0.05):
 
 
 def memory() -> PlaceMemory:
-    made = PlaceMemory(PLACES, DIMS, horizon_s=3600.0, seed=3)
+    made = PlaceMemory(PLACES, DIMS, horizon_s=3600.0, usual_per_hour=144.0, seed=3)
     made.reset(PLACES)
     return made
 
 
 def unlikeness(of: PlaceMemory, rows, valid=ALL) -> np.ndarray:
-    out = np.zeros(PLACES, np.float32)
-    of.unlikeness(rows, valid, out)
+    out, news = np.zeros(PLACES, np.float32), np.zeros(PLACES, np.float32)
+    of.unlikeness(rows, valid, out, news)
+    assert (news <= out).all()
     return out
+
+
+def news_of(of: PlaceMemory, rows) -> np.ndarray:
+    out, news = np.zeros(PLACES, np.float32), np.zeros(PLACES, np.float32)
+    of.unlikeness(rows, ALL, out, news)
+    return news
 
 
 def watch(of: PlaceMemory, frames, begin_s=0.0, every_s=0.25):
@@ -70,6 +77,35 @@ def test_what_fills_a_place_for_a_fair_share_of_the_time_is_usual_there():
     rows = look()
     rows[5] += 2.0
     assert unlikeness(seen, rows)[5] < 0.7
+
+
+def sways(of: PlaceMemory, seconds, every, seed=11):
+    """Watch place 5 come to look otherwise every so many seconds; return how far it is news each time, at its first."""
+    _, look = scene(seed)
+    told = []
+    for i in range(round(seconds * 4)):
+        rows, phase = look(), (i / 4) % every
+        rows[5] += 1.0 * (phase < 0.5)
+        if phase == 0.0:
+            told.append(float(news_of(of, rows)[5]))
+        of.learn(rows, ALL, i * NS // 4)
+    return told
+
+
+def test_what_comes_again_every_few_seconds_is_usual_however_small_its_share_of_the_time_is():
+    told = sways(memory(), 240, 10.0)  # a twentieth of the time: below LIKE_SHARE
+    assert min(told[5:10]) > 1.2
+    assert max(told[10:]) < 0.7
+
+
+def test_what_comes_again_every_half_minute_is_news_each_time():
+    assert min(sways(memory(), 600, 30.0)[2:]) > 1.2
+
+
+def test_no_return_makes_usual_where_every_visit_is_to_be_told():
+    every = PlaceMemory(PLACES, DIMS, horizon_s=3600.0, usual_per_hour=np.inf, seed=3)
+    every.reset(PLACES)
+    assert max(sways(every, 240, 10.0)[10:]) > 1.2
 
 
 def test_what_stands_still_for_some_seconds_is_news_no_longer():
@@ -137,6 +173,7 @@ def test_a_search_that_stops_early_says_what_a_full_one_does(lifted):
 def slow_unlikeness(of: PlaceMemory, rows) -> np.ndarray:
     """Return what `unlikeness` must say, by all samples of all places."""
     state, exact = of.state(), np.full(PLACES, -1.0, np.float32)
+    rows = np.clip(np.rint(rows * FIXED_POINT), -32767, 32767).astype(np.int16)
     distance, best = np.full(PLACES, np.inf, np.float32), np.zeros(SAMPLES, np.float32)
     for name, share in (("past", LIKE_SHARE), ("recent", RECENT_SHARE)):
         samples = np.ascontiguousarray(state[name])
@@ -158,8 +195,8 @@ def test_nothing_is_said_before_there_are_samples():
 def test_samples_are_spread_over_all_that_was_watched():
     seen = memory()
     for i in range(4000):  # twenty minutes; each frame is told by its value
-        seen.learn(np.full((PLACES, DIMS), i, np.float32), ALL, i * 300_000_000)
-    kept = seen.state()["past"][0, :, 0]
+        seen.learn(np.full((PLACES, DIMS), i / 1024, np.float32), ALL, i * 300_000_000)
+    kept = seen.state()["past"][0, :, 0] * (1024 / FIXED_POINT)
     assert len(kept) == SAMPLES
     assert kept.mean() == pytest.approx(2000, abs=4 * 4000 / np.sqrt(12 * SAMPLES))
 
@@ -179,7 +216,7 @@ def test_bytes_do_not_grow_and_a_restored_memory_goes_on_with_the_same_bits():
 
 
 def test_a_memory_of_more_places_than_there_is_room_for_is_refused():
-    large = PlaceMemory(2 * PLACES, DIMS, horizon_s=3600.0, seed=3)
+    large = PlaceMemory(2 * PLACES, DIMS, horizon_s=3600.0, usual_per_hour=144.0, seed=3)
     large.reset(2 * PLACES)
     with pytest.raises(SnapshotError, match=f"{2 * PLACES} places, there is room for {PLACES}"):
         memory().restore(large.state())

@@ -52,7 +52,7 @@ class Stage:
         centres = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float32)
         rows = Rows(
             patches=np.concatenate([plain, centres], axis=1),
-            plain=plain,
+            plain=plain / np.float32(16.0),  # rows of a real encoder are small numbers
             valid=np.ones(N, bool),
             centres=centres,
             grid_shape=(ROWS, COLUMNS),

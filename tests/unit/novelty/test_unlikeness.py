@@ -35,15 +35,15 @@ class Scene:
 
     def __init__(self, seed=0):
         self._rng = np.random.default_rng(seed)
-        self._looks = self._rng.normal(size=(*GRID, DIMS)).astype(np.float32)
-        self._thing = 2.0 * self._rng.normal(size=(5, 5, DIMS)).astype(np.float32)
+        self._looks = self._rng.normal(0.0, 0.4, (*GRID, DIMS)).astype(np.float32)
+        self._thing = 0.8 * self._rng.normal(size=(5, 5, DIMS)).astype(np.float32)
 
     def other(self):
         """From now on things have another look."""
-        self._thing = 2.0 * self._rng.normal(size=(5, 5, DIMS)).astype(np.float32)
+        self._thing = 0.8 * self._rng.normal(size=(5, 5, DIMS)).astype(np.float32)
 
     def frame(self, *corners):
-        picture = self._looks + self._rng.normal(0.0, 0.05, (*GRID, DIMS)).astype(np.float32)
+        picture = self._looks + self._rng.normal(0.0, 0.02, (*GRID, DIMS)).astype(np.float32)
         for row, column in corners:
             first, last = max(column, 0), max(min(column + 5, GRID[1]), 0)
             picture[row : row + 5, first:last] = self._thing[:, first - column : last - column]

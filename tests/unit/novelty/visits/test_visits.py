@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from stillwatch.novelty.unlikeness import usual_rate
 from stillwatch.novelty.visits import Visits, news_of
 from stillwatch.settings.config import EventsConfig
 
@@ -17,7 +18,7 @@ class Road:
     """Things of different looks and sizes on an otherwise usual picture, seen by `Visits`."""
 
     def __init__(self, **events):
-        self.visits = Visits(DIMS, 3600.0, EventsConfig(**events))
+        self.visits = Visits(DIMS, 3600.0, usual_rate(EventsConfig(**events)))
         self.i, self.rng = 0, np.random.default_rng(2)
         self.seen = []
 
