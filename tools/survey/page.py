@@ -20,6 +20,20 @@ MOST_POINTS = 20_000
 SWITCH = (
     "<input type=checkbox id=cut> <label class=note for=cut>show the segments of pictures by their clusters</label>"
 )
+# The map is looked at closely by buttons and by dragging; without scripts it is a picture.
+MAP_SCRIPT = """<p><button data-zoom=.5>closer</button> <button data-zoom=2>farther</button></p><script>(()=>{
+const map=document.querySelector('svg.map'),box=map.viewBox.baseVal,all=[box.width,box.height];let from=null;
+const settle=()=>{box.x=Math.max(0,Math.min(box.x,all[0]-box.width));
+box.y=Math.max(0,Math.min(box.y,all[1]-box.height));
+map.style.setProperty('--size',box.width/all[0]);map.style.touchAction=box.width<all[0]?'none':'auto'};
+document.querySelectorAll('[data-zoom]').forEach(button=>button.onclick=()=>{
+const width=Math.min(all[0],box.width*button.dataset.zoom),height=width*all[1]/all[0];
+box.x+=(box.width-width)/2;box.y+=(box.height-height)/2;box.width=width;box.height=height;settle()});
+map.onpointerdown=event=>{from=[event.clientX,event.clientY,box.x,box.y];map.setPointerCapture(event.pointerId)};
+map.onpointerup=()=>{from=null};
+map.onpointermove=event=>{if(!from)return;const unit=box.width/map.clientWidth;
+box.x=from[2]-(event.clientX-from[0])*unit;box.y=from[3]-(event.clientY-from[1])*unit;settle()};
+})()</script>"""
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1000px;padding:1rem;color:#1d2733;background:#fff}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}
@@ -30,7 +44,8 @@ border-radius:3px}figcaption{font-size:11px;overflow-wrap:anywhere;color:#526070
 height:.8em;border-radius:2px;margin-right:.4em}.scroll{overflow-x:auto}svg{width:100%;height:auto;background:#f4f6f8}
 .note{color:#526070}td small{color:#526070;white-space:nowrap}.both{position:relative;display:block}
 .both .cut{position:absolute;left:0;top:0;opacity:.75}#cut:not(:checked)~* .cut{display:none}
-label.note{cursor:pointer}
+label.note{cursor:pointer}.map circle{r:calc(4px*var(--size,1))}.map text{font-size:calc(24px*var(--size,1))}
+button{font:inherit;padding:.2rem .8rem}
 """
 
 
@@ -107,7 +122,7 @@ def render(
         f"<h1>Survey: {len(found.names)} dives, {found.counts.sum():.0f} items, {found.n_clusters} clusters</h1>",
         *(f"<p class=note>{html.escape(note)}</p>" for note in notes),
         *(() if segments is None else (SWITCH,)),
-        *([] if positions is None else ["<h2>Where</h2>", _where(found, dives, positions)]),
+        *([] if positions is None else ["<h2>Where</h2>", _where(found, dives, positions, captions)]),
         "<h2>How much of each</h2>",
         _shares(found),
         *_metres(found, dives, positions),
@@ -196,11 +211,11 @@ def _own(found: Found) -> str:
     return f"<p class=note>In parentheses its items of that cluster.</p><ul>{''.join(items)}</ul>"
 
 
-def _where(found: Found, dives: np.ndarray, positions: np.ndarray) -> str:
-    return _map(found, dives, positions) if np.isfinite(positions).any() else _grid(found, dives)
+def _where(found: Found, dives: np.ndarray, positions: np.ndarray, captions: list[str]) -> str:
+    return _map(found, dives, positions, captions) if np.isfinite(positions).any() else _grid(found, dives)
 
 
-def _map(found: Found, dives: np.ndarray, positions: np.ndarray) -> str:
+def _map(found: Found, dives: np.ndarray, positions: np.ndarray, captions: list[str]) -> str:
     """Return the tracks as SVG, metres to one scale both ways, north up; at most 20,000 points are drawn."""
     known = np.flatnonzero(np.isfinite(positions).all(axis=1))
     drawn = known[:: max(1, -(-len(known) // MOST_POINTS))]
@@ -212,12 +227,13 @@ def _map(found: Found, dives: np.ndarray, positions: np.ndarray) -> str:
     width = max(60.0, MAP_PX * float(x.max()) / span + 40.0)
     dots = "".join(
         f'<circle cx="{20 + MAP_PX * a / span:.1f}" cy="{20 + MAP_PX * b / span:.1f}" r="4" '
-        f'fill="{colour_of(int(k))}"/>'
-        for a, b, k in zip(x, y, found.clusters[drawn], strict=True)
+        f'fill="{colour_of(int(found.clusters[i]))}"><title>{html.escape(captions[i])}: cluster {found.clusters[i]}'
+        "</title></circle>"
+        for a, b, i in zip(x, y, drawn, strict=True)
     )
     first = [place for place in (np.flatnonzero(dives[drawn] == j)[:1] for j in range(len(found.names))) if len(place)]
     names = "".join(
-        f'<text x="{20 + MAP_PX * x[i] / span:.1f}" y="{10 + MAP_PX * y[i] / span:.1f}" font-size="24" '
+        f'<text x="{20 + MAP_PX * x[i] / span:.1f}" y="{10 + MAP_PX * y[i] / span:.1f}" '
         f'text-anchor="{"end" if x[i] > 0.6 * span else "start"}">{html.escape(found.names[dives[drawn[i]]])}</text>'
         for (i,) in first
     )
@@ -225,7 +241,9 @@ def _map(found: Found, dives: np.ndarray, positions: np.ndarray) -> str:
     unknown = len(positions) - len(known)
     note = f" {unknown} items have no position and are not on the map." if unknown else ""
     return (
-        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="tracks by cluster">{dots}{names}</svg>'
+        f'<svg class=map viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="tracks by cluster">'
+        f"{dots}{names}</svg>"
+        f"{MAP_SCRIPT}"
         f"<p class=note>{len(drawn)} of {len(known)} positions; the longer side is {metres:.0f} m; north is up; a dive "
         f"begins below its name.{note}</p>"
     )
