@@ -13,13 +13,16 @@ from stillwatch.base import Composed, RecordPart, Stage, saved
 from stillwatch.epochs import Models
 from stillwatch.features import Rows
 from stillwatch.learn import TopicPredictive
-from stillwatch.novelty import CALIBRATION_FRAMES, SETTLING_FRAMES, RarityCalibration, RunningSpread
+from stillwatch.novelty import SETTLING_FRAMES, RarityCalibration, RunningSpread
 from stillwatch.settings import Config
 
 NS = 1e9  # nanoseconds a second
 MASKED = -1  # label of a word that shows nothing
 INDEPENDENT = 30.0  # words that a frame's are worth: neighbours show the same thing
-LEAST_SPREAD = 1.0  # nats: frames of a view that never changes differ so little that anything would be rare
+LEAST_SPREAD = 0.5  # of the model's own deviations: frames of a view that never changes differ by next to nothing
+LEAST_LOOKS = 60  # looks until rarity is believed: what is usual as a whole takes a minute to see
+LEAST_DEVIATION = 0.5  # nats: of a model that expects the same of all frames
+DRAWS = 64  # frames drawn from a model to know what it expects
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Contents:
     labels : ndarray of shape (rows, columns), int64
         Place in `ids` of what each word shows; MASKED where it shows nothing.
     statistic : float
-        How surprising the shares are under the model's Dirichlet, nats.
+        Surprise of the shares under the model's Dirichlet, in deviations above what the model expects of a frame.
     value : float
         Deviations of the statistic above what frames usually have; 0 while learning.
     rarity : float
@@ -76,6 +79,8 @@ class ViewContents(Composed):
         self._spread = RunningSpread(config.novelty.halflife_s, LEAST_SPREAD, LEAST_SPREAD)
         self._calibration = RarityCalibration(config.novelty.halflife_s)
         self._looked = _Looked()
+        self._seed = config.agent.seed
+        self._expected: tuple[TopicPredictive | None, float, float] = (None, 0.0, 1.0)  # of a model: mean, deviation
 
     def is_due(self, t_ns: int) -> bool:
         """Whether the frame at stream time `t_ns` is to be told of and judged."""
@@ -91,8 +96,8 @@ class ViewContents(Composed):
         labels = np.full(len(rows.words), MASKED, np.int64)
         labels[rows.word_valid] = found
         shares = zeta / zeta.sum()
-        statistic = surprise_of(shares, topics)
-        known = self._looked.frames >= CALIBRATION_FRAMES
+        statistic = self._above_expected(surprise_of(shares, topics), topics)
+        known = self._looked.frames >= LEAST_LOOKS
         value = self._spread.standardise(statistic) if known else 0.0
         usual = topics.alpha / topics.alpha.sum()
         return Contents(
@@ -104,6 +109,18 @@ class ViewContents(Composed):
             rarity=self._calibration.rarity(value) if known else 1.0,
             topic=int(topics.corpus.ids[np.argmax(shares * np.log(shares / usual))]),
         )
+
+    def _above_expected(self, surprise: float, topics: TopicPredictive) -> float:
+        """Return a surprise in deviations above what the model expects: each epoch has another alpha.
+
+        What it expects is measured on frames drawn from it, always the same ones.
+        """
+        if self._expected[0] is not topics:
+            rng = np.random.default_rng([self._seed, DRAWS])
+            drawn = [surprise_of(shares, topics) for shares in rng.dirichlet(topics.alpha, DRAWS)]
+            self._expected = topics, float(np.mean(drawn)), float(np.std(drawn))
+        _, mean, deviation = self._expected
+        return (surprise - mean) / max(deviation, LEAST_DEVIATION)
 
     def settle(self, contents: Contents | None, t_ns: int, *, in_event: bool) -> None:
         """Let a frame that was due teach what shares are usual; events teach nothing."""

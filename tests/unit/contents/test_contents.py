@@ -93,7 +93,7 @@ def test_known_things_in_unknown_shares_are_rare(models):
 
 def test_while_learning_nothing_is_rare(models):
     view = ViewContents(Config())
-    play(view, models, 10)
+    play(view, models, 50)
     assert view.look(rows_of(words(np.random.default_rng(3), N)), models).rarity == 1.0
 
 
