@@ -34,7 +34,8 @@ def mixtures():
     ids = 3 * np.arange(N_COMPONENTS) + 5
     diagonal = model_message(ids, counts, means, variances, np.zeros(N_DIMS), prior, False, 7)
     correlated = model_message(ids, counts, means, full, np.zeros(N_DIMS), np.diag(prior)[tril], True, 9)
-    return {"patches": diagonal, "scenes": msgspec.structs.replace(correlated, which="scenes")}
+    named = {name: msgspec.structs.replace(correlated, which=name) for name in ("scenes", "topics")}
+    return {"patches": diagonal, **named}
 
 
 def packets_of(model):

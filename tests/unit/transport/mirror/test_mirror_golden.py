@@ -39,8 +39,9 @@ def test_this_version_sends_exactly_these_bytes(name):
     assert packets_of(mixtures()[name]) == golden(VERSION, name)
 
 
-@pytest.mark.parametrize("version", MODEL_BITS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("version", "name"), [(version, name) for version in MODEL_BITS for name in MODELS[: 1 << MODEL_BITS[version]]]
+)
 def test_kept_packets_are_read_as_the_mixture_they_were_made_of(name, version):
     summary, meant = mirrored(golden(version, name)), summary_of(mixtures()[name])
     assert (summary.which, summary.is_full, summary.model_epoch) == (name, meant.is_full, meant.model_epoch)
@@ -50,7 +51,7 @@ def test_kept_packets_are_read_as_the_mixture_they_were_made_of(name, version):
     assert np.abs(summary.means - meant.means).max() < 0.1  # a few steps of 0.04 standard deviations of about one
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODELS[: 1 << MODEL_BITS[1]])
 def test_versions_differ_in_nothing_but_the_head(name):
     old, new = (dataclasses.asdict(mirrored(golden(version, name))) for version in (1, 2))
     for field, value in old.items():
@@ -61,8 +62,8 @@ def test_a_model_that_this_version_does_not_know_is_refused_and_changes_nothing(
     mirror = ModelMirror()
     first = golden(2, "patches")[0]
     assert with_model_number(first, 0) == first
-    with pytest.raises(DecodeError, match="model 2: 2 are known"):
-        mirror.take_packet(with_model_number(first, 2))
+    with pytest.raises(DecodeError, match="model 3: 3 are known"):
+        mirror.take_packet(with_model_number(first, 3))
     assert mirror.packets == 0
     assert mirror.summary() is None
 
