@@ -113,7 +113,7 @@ class ImagesSource:
 
     def open(self) -> None:
         if not self._paths:
-            raise SourceError(f"{self.info.uri}: holds no image")
+            raise SourceError(f"{self.info.uri}: holds no image ({', '.join(sorted(IMAGE_SUFFIXES))})")
 
     def read(self) -> RawFrame | None:
         """Return the next image that can be read; at the end SourceError(partial=True) if one could not."""

@@ -256,7 +256,7 @@ def open_run(path: pathlib.Path | str) -> Run:
     if not path.is_dir():
         raise LogError(f"{path}: no such folder")
     if not log_files(path, LOG_NAME) and not log_files(path, RECORDING_NAME):
-        raise LogError(f"{path}: holds no messages of a run, ground station or recording")
+        raise LogError(f"{path}: holds no messages of a run, ground station or recording; give what --out named")
     return Run(path)
 
 

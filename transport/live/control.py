@@ -304,7 +304,11 @@ class ControlClient:
     def open(self) -> None:
         """Connect, in the background, from the calling thread."""
         self._context = zmq.Context(io_threads=1)
-        self._connect()
+        try:
+            self._connect()
+        except TransportError:
+            self.close()
+            raise
 
     def request(
         self,

@@ -115,7 +115,7 @@ def bind(socket: zmq.Socket, endpoint: str) -> str:
     try:
         socket.bind(endpoint)
     except zmq.ZMQError as error:
-        raise TransportError(f"cannot bind {endpoint}: {error.strerror}") from error
+        raise TransportError(f"cannot bind {endpoint}: {_reason(error)}") from error
     bound = socket.getsockopt(zmq.LAST_ENDPOINT)
     assert isinstance(bound, bytes)
     return bound.decode().rstrip("\0")
@@ -126,7 +126,14 @@ def connect(socket: zmq.Socket, endpoint: str) -> None:
     try:
         socket.connect(endpoint)
     except zmq.ZMQError as error:
-        raise TransportError(f"cannot connect to {endpoint}: {error.strerror}") from error
+        raise TransportError(f"cannot connect to {endpoint}: {_reason(error)}") from error
+
+
+def _reason(error: zmq.ZMQError) -> str:
+    """Return why an endpoint was refused, without the address that ZeroMQ repeats in its own notation."""
+    if error.errno == errno.EINVAL:
+        return "it is neither tcp://HOST:PORT nor ipc://PATH"
+    return zmq.strerror(error.errno or 0)
 
 
 def try_send(socket: zmq.Socket, frames: list[bytes]) -> bool:

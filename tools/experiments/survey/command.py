@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
     if min(args.trials, args.every) < 1 or not args.c_width > 0.0:
         raise UsageError("--trials, --every and --c-width are above 0")
     if (args.folder is None) == (args.experiment == "survey-scenes"):
-        raise UsageError("survey-scenes, and no other, needs a folder of class folders")
+        raise UsageError("DIR: survey-scenes, and no other, needs a folder of class folders")
     rows = []
     for row in runs(SETS[args.experiment](args), args):
         rows.append({name: row[name] for name in NAMES})
