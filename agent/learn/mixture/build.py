@@ -168,7 +168,11 @@ class ModelBuilder(Posterior):
             return 0
         splits = [(-self._split(items, k)[0], k) for k in range(self.n_components)]
         splits = sorted(found for found in splits if -found[0] > LEAST_GAIN)
-        merges = sorted((-self._merge_gain(items, a, b), a, b) for a, b in self._merge_pairs(items)) if splits else []
+        merges = []
+        if splits:
+            least, now = splits[0][0], self._weights_evidence()  # what loses more than the best split gains is no use
+            pairs = self._merge_pairs(items)
+            merges = sorted((-self._merge_gain(items, a, b, least, now), a, b) for a, b in pairs)
         touched: set[int] = set()
         made = 0
         for loss_of_split, k in splits:
@@ -212,36 +216,37 @@ class ModelBuilder(Posterior):
             pairs.update((min(a, int(b)), max(a, int(b))) for b in np.argsort(near, kind="stable")[:NEIGHBOURS])
         return sorted(pairs)
 
-    def _weights_gain(self, a: int, b: int) -> float:
-        """Return what the evidence of the weights gains where two components are one."""
+    def _weights_gain(self, a: int, b: int, now: float) -> float:
+        """Return what the evidence of the weights gains where two components are one; `now`: what it is."""
         counts = self.counts()
         joined = counts.copy()
         joined[a], joined[b] = counts[a] + counts[b], 0.0  # the last stick of no mass has no evidence
-        return self._sticks_with(joined) - self._sticks_with(counts)
+        return self._sticks_with(joined) - now
 
     def _join(self, a: int, b: int, into: int) -> None:
         """Make the statistics of two components those of one of them."""
         self.family.combine(self.family.moments, a, b, self.family.moments, into)
         self.family.fit(into)
 
-    def _merge_gain(self, items: Items, a: int, b: int) -> float:
+    def _merge_gain(self, items: Items, a: int, b: int, least: float, now: float) -> float:
+        """Return what the bound gains where two components are one, or -inf where that is not above `least`."""
         family = self.family
         family.combine(family.moments, a, b, family.moments, family.merged)
         evidence = family.evidence(family.moments, family.merged) - family.fits[a, EVIDENCE] - family.fits[b, EVIDENCE]
+        gain = evidence + self._weights_gain(a, b, now)
+        if not gain > least:
+            return -np.inf  # the entropy term never gains
         rows, places = self._list(a)
-        return (
-            evidence
-            + self._weights_gain(a, b)
-            + mixture_common.merge_entropy(rows, places, b, self.candidates, self.shares, items.counts)
-        )
+        return gain + float(mixture_common.merge_entropy(rows, places, b, self.candidates, self.shares, items.counts))
 
     def try_merges(self, items: Items) -> int:
         """Merge pairs whose union raises the bound, best first, no component twice; return the merges kept."""
         if self.n_components < 2:
             return 0
         gains = []
+        now = self._weights_evidence()
         for a, b in self._merge_pairs(items):
-            gain = self._merge_gain(items, a, b)
+            gain = self._merge_gain(items, a, b, LEAST_GAIN, now)
             self.report.merges_tried += 1
             if gain > LEAST_GAIN:
                 gains.append((-gain, a, b))

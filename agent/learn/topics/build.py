@@ -140,7 +140,7 @@ class TopicBuilder(ModelBuilder):
             docs.alpha[place] = max(whole * parts[side] / mass, kernels.LEAST_ALPHA)
         super()._keep_split(k, parts, free)
 
-    def _weights_gain(self, a: int, b: int) -> float:
+    def _weights_gain(self, a: int, b: int, now: float) -> float:
         docs = self.documents
         both = docs.words[:, a] + docs.words[:, b]
         gain = docs.topic_evidence(both, docs.alpha[a] + docs.alpha[b])
