@@ -11,36 +11,27 @@ import platform
 import shutil
 import socket
 import stat
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict
 
 from stillwatch.base import AgentError, ExitCode, RealClock, cpu_features, scrub, shown, versions
 from stillwatch.process import LIBRARIES_BYTES, planned_memory
 from stillwatch.settings import Config, load_config
-from stillwatch.sources import open_source
+from stillwatch.tools.field.probe import Row, probe
 from stillwatch.tools.shared import existing, print_json
 from stillwatch.transport.live import load_server_keys
 from stillwatch.transport.wire import TransportError
 
-PROBE_FRAMES = 30
 HOT_C = 80.0
 REMEDIES = {
     "source": "is the camera on, its cable in, its address and password right? try it with another program",
     "keys": "stillwatch keygen makes keys; the secret one is mode 0600 and the agent's user's",
 }
 CLOCK_LEAST = datetime.date(2025, 1, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One check: what was found, and what to do where it is not ok."""
-
-    check: str
-    ok: bool
-    found: str
-    remedy: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
 
 def examine(path: str | None, out: pathlib.Path) -> Iterator[Row]:
     """Yield every check; one that fails by itself is a row too."""
-    checks: dict[str, Callable[[], Row]] = {
+    checks: dict[str, Callable[[], Row | list[Row]]] = {
         "python": _python,
         "cpu": _cpu,
         "kernels": _kernel_cache,
@@ -83,11 +74,12 @@ def examine(path: str | None, out: pathlib.Path) -> Iterator[Row]:
             path = None
     if path is not None:
         checks |= {"memory": lambda: _memory(config), "keys": lambda: _keys(config)}
-        checks |= {"ports": lambda: _ports(config), "source": lambda: _source(config)}
+        checks |= {"ports": lambda: _ports(config), "source": lambda: probe(config)}
     checks["service"] = _systemd
     for name, check in checks.items():
         try:
-            yield check()
+            found = check()
+            yield from found if isinstance(found, list) else [found]
         except (AgentError, TransportError, OSError, ValueError) as error:
             yield Row(name, False, shown(scrub(str(error))), REMEDIES.get(name, "see the message"))
 
@@ -131,10 +123,24 @@ def _clock() -> Row:
 def _heat() -> Row:
     from stillwatch.outlet import temperature_c
 
-    hottest = temperature_c()
-    if hottest is None:
-        return Row("heat", True, "the board tells no temperature")
-    return Row("heat", hottest < HOT_C, f"{hottest:.0f} degrees C", "cool it: a hot board slows itself down")
+    hottest, slowed = temperature_c(), times_slowed()
+    found = "the board tells no temperature" if hottest is None else f"{hottest:.0f} degrees C"
+    if slowed:
+        found += f", slowed down {slowed} times since it was started"
+    is_cool = (hottest is None or hottest < HOT_C) and not slowed
+    return Row("heat", is_cool, found, "cool it: a hot board slows itself down and misses frames")
+
+
+def times_slowed(system: pathlib.Path = pathlib.Path("/sys")) -> int:
+    """Return how often the processor was slowed down for its heat, as Linux counts it; 0 where nobody counts."""
+    counted = 0
+    for path in system.glob("devices/system/cpu/cpu*/thermal_throttle/core_throttle_count"):
+        with suppress(OSError, ValueError):
+            counted = max(counted, int(path.read_text()))
+    with suppress(OSError, ValueError):  # a Raspberry Pi: bit 18, it has happened
+        flags = (system / "devices/platform/soc/soc:firmware/get_throttled").read_text()
+        counted = max(counted, int(flags, 16) >> 18 & 1)
+    return counted
 
 
 def _disk(out: pathlib.Path) -> Row:
@@ -202,34 +208,22 @@ def _ports(config: Config) -> Row:
     return Row("ports", not taken, found, "stop the other program (perhaps this agent), or another publish.endpoint")
 
 
-def _source(config: Config) -> Row:
-    """Open the source as the agent would, look at some frames, and close it."""
-    clock = RealClock()
-    source = open_source(config.source.uri, config.source, clock)
-    began_ns = clock.monotonic_ns()
-    stamps: list[int | None] = []
-    source.open()
-    try:
-        limit_ns = began_ns + int((config.source.open_timeout_s + 10.0) * 1e9)
-        while len(stamps) < PROBE_FRAMES and clock.monotonic_ns() < limit_ns:
-            frame = source.read()
-            if frame is None:
-                break
-            if hasattr(frame, "source_ns"):
-                stamps.append(frame.source_ns)
-    finally:
-        source.close()
-    info = source.info
-    known = [stamp for stamp in stamps if stamp is not None]
-    span_s = (known[-1] - known[0]) / 1e9 if len(known) > 1 else 0.0
-    rate = f"{(len(known) - 1) / span_s:.1f} frames/s" if span_s > 0 else "no rate"
-    stamped = "time stamps" if len(known) == len(stamps) else f"{len(stamps) - len(known)} frames without time stamps"
-    found = f"{info.uri}: {info.codec or info.kind} {info.width}x{info.height}, {rate}, {stamped}"
-    return Row("source", bool(stamps), found, "look at the camera with another program, check its address and codec")
-
-
 def _systemd() -> Row:
     if platform.system() != "Linux" or shutil.which("systemctl") is None:
         return Row("service", True, "no systemd here")
     units = sorted(path.name for path in pathlib.Path("/etc/systemd/system").glob("stillwatch-*.service"))
-    return Row("service", True, ", ".join(units) or "none installed (stillwatch service install NAME CONFIG)")
+    if not units:
+        return Row("service", True, "none installed (stillwatch service install NAME CONFIG)")
+    states = {unit: (_systemctl("is-active", unit), _systemctl("is-enabled", unit)) for unit in units}
+    found = ", ".join(f"{unit}: {active}, {enabled}" for unit, (active, enabled) in states.items())
+    bad = [unit for unit, (active, enabled) in states.items() if active == "failed" or enabled == "disabled"]
+    remedy = f"journalctl -u {bad[0]}; systemctl enable --now {bad[0]}" if bad else ""
+    return Row("service", not bad, found, remedy)
+
+
+def _systemctl(question: str, unit: str) -> str:
+    try:
+        done = subprocess.run(["systemctl", question, unit], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    return done.stdout.strip() or "unknown"

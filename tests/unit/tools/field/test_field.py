@@ -7,9 +7,12 @@ import subprocess
 import time
 
 import pytest
+from recordings import make_video
 
 from stillwatch.base import ExitCode, UsageError, VirtualClock
 from stillwatch.tools.cli import main
+from stillwatch.tools.field.doctor import times_slowed
+from stillwatch.tools.field.probe import keys_row, stamps_row
 from stillwatch.tools.field.unit import Service, unit_text
 from stillwatch.tools.shared.logs import JournalLine, JsonLine, NotOften
 from stillwatch.transport.disk import RunFolder
@@ -69,6 +72,52 @@ def test_the_doctor_says_what_is_wrong_with_its_remedy_and_changes_nothing(tmp_p
     assert all(row["remedy"] for row in rows.values() if not row["ok"])
     assert "s3cret-word" not in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.toml"]
+
+
+def test_the_doctor_looks_at_stamps_and_key_frames_of_a_source(tmp_path, capsys):
+    config = tmp_path / "a.toml"
+    clip = make_video(tmp_path / "clip.mp4", frames=60)
+    config.write_text(f'[source]\nuri = "{clip}"\n[publish]\nendpoint = ""\n')
+    main(["doctor", str(config), "--out", str(tmp_path), "--json"])
+    rows = {row["check"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["source"]["ok"]
+    assert rows["time stamps"]["found"].endswith("all rise")
+    assert rows["key frames"]["ok"]
+
+
+@pytest.mark.parametrize(
+    ("stamps", "ok", "word"),
+    [
+        ([0, 40, 80], True, "all rise"),
+        ([0, 40, 40], False, "1 of 3 stand still"),
+        ([0, None, 80], False, "1 of 3 frames"),
+    ],
+)
+def test_stamps_must_rise(stamps, ok, word):
+    row = stamps_row(stamps)
+    assert (row.ok, word in row.found) == (ok, True)
+
+
+@pytest.mark.parametrize(
+    ("keys", "packets", "ok", "word"),
+    [
+        ([1, 51, 101], 110, True, "one in 50 frames (2.0 s)"),
+        ([1, 501], 510, False, "20.0 s"),
+        ([1], 600, False, "1 in 600"),
+    ],
+)
+def test_key_frames_must_not_be_far_apart(keys, packets, ok, word):
+    row = keys_row(keys, packets, 25.0)
+    assert (row.ok, word in row.found) == (ok, True)
+    assert "2 s" in row.remedy
+
+
+def test_a_processor_that_was_slowed_down_is_counted(tmp_path):
+    count = tmp_path / "devices/system/cpu/cpu1/thermal_throttle/core_throttle_count"
+    assert times_slowed(tmp_path) == 0
+    count.parent.mkdir(parents=True)
+    count.write_text("7\n")
+    assert times_slowed(tmp_path) == 7
 
 
 def test_the_doctor_of_a_bad_config_checks_the_machine_all_the_same(tmp_path, capsys):
