@@ -216,8 +216,8 @@ def test_a_run_that_goes_on_tells_what_it_knows_before_its_first_frame(tmp_path)
     told = [(kind, message) for kind, message in messages if message.epoch == second]
     early = [told[i] for i in range([kind for kind, _ in told].index("score"))]
     before = [(kind, message) for kind, message in messages if message.epoch == first]
-    for kind in ("model", "clumps"):
-        assert sorted(m.which for k, m in early if k == kind) == ["patches", "scenes"]
+    whiches = {kind: sorted(m.which for k, m in early if k == kind) for kind in ("model", "clumps")}
+    assert whiches == {"model": ["patches", "scenes", "topics"], "clumps": ["patches", "scenes"]}
     # The checkpoint is of before the end, where the last epoch learnt becomes active: clumps are of that one already.
     newest = {m.which: m.model_epoch for k, m in before if k == "clumps"}
     assert {m.which: m.model_epoch for k, m in early if k == "clumps"} == newest
