@@ -3,6 +3,7 @@
 Called by tools (run, demo, record). It must not hold any stage's logic: threads, exits and files only.
 """
 
+import contextlib
 import gc
 import logging
 import secrets as random_secrets
@@ -47,8 +48,9 @@ from stillwatch.process.reload import take_over
 from stillwatch.process.run_place import check_same_camera, take_folder
 from stillwatch.restart import CHECKPOINTS_SPREAD, Resumed, checkpoint, resume
 from stillwatch.settings import Config, config_hash, config_toml
-from stillwatch.sources import open_source
+from stillwatch.sources import Source, open_source
 from stillwatch.transport.disk import FolderLock
+from stillwatch.transport.live import Publisher
 from stillwatch.transport.wire import Headers, Message
 
 logger = logging.getLogger(__name__)
@@ -110,16 +112,8 @@ class Agent:
         self._locks = self._take_folders(source.info.uri)
         self._notices: deque[tuple[str, str, str]] = deque(maxlen=16)  # level, code, text: for the pipeline thread
         self._folder = make_run_folder(config, options.out, clock, self._on_disk_state)
-        self._resumed = self._resume()
-        session = make_session(config, self._identity, source)
-        self._recorder = make_recorder(config, options.record, clock, session, self._resumed, self._on_disk_state)
-        self._clips = make_clips(config, options.out, source.live)
-        self._capture = make_capture(config, clock, source.live, self._resumed, self._recorder, self._clips)
         self._box = CommandBox()
-        self._live = None
-        if publisher is not None:
-            self._live = LiveCarrier(publisher, self._box, clock, strict=options.strict, on_state=self._on_port_state)
-        self._thin = make_thin_carrier(config, clock, beside=options.out)
+        self._open(source, publisher)
         self._accounts = Accounts(self.pipeline, self._capture, self._live, self._thin)
         self._reporter = StatusReporter(
             Headers(*self._identity),
@@ -148,6 +142,23 @@ class Agent:
         self._fed_frames = -1  # frames when the service manager's watchdog was last fed
         self._unsaved = 0  # checkpoints that the disk refused
         self._started_ns = self._saved_ns = self._pinged_ns = self._shown_ns = clock.monotonic_ns()
+
+    def _open(self, source: Source, publisher: Publisher | None) -> None:
+        """Make what may still refuse the config: the run folder is anybody's again then."""
+        config, options, clock = self._config, self._options, self._clock
+        with contextlib.ExitStack() as undone:
+            for release in (*(lock.release for lock in self._locks), self._folder.close, self.pipeline.close):
+                undone.callback(release)
+            self._resumed = self._resume()
+            session = make_session(config, self._identity, source)
+            self._recorder = make_recorder(config, options.record, clock, session, self._resumed, self._on_disk_state)
+            self._clips = make_clips(config, options.out, source.live)
+            self._capture = make_capture(config, clock, source.live, self._resumed, self._recorder, self._clips)
+            self._live: LiveCarrier | None = None
+            if publisher is not None:
+                self._live = LiveCarrier(publisher, self._box, clock, strict=options.strict, on_state=self._on_port)
+            self._thin = make_thin_carrier(config, clock, beside=options.out)
+            undone.pop_all()
 
     def _carriers(self) -> list[Carrier]:
         """Return everything that takes messages away."""
@@ -400,7 +411,7 @@ class Agent:
         """Called by whoever writes, on its own thread, when a disk stops or begins to take records."""
         self._tell("info" if state == "ok" else "error", f"disk_{state.removeprefix('disk_')}", text)
 
-    def _on_port_state(self, code: str, text: str) -> None:
+    def _on_port(self, code: str, text: str) -> None:
         """Called on the sender thread when an endpoint cannot be bound, and when it could be after all."""
         self._tell("info" if code == "port_bound" else "error", code, text)
 

@@ -28,7 +28,7 @@ def take_folder(path: pathlib.Path, key: str, holder: str, *, needed: bool) -> F
         raise ConfigError([Problem("run", key, str(path), f"{error}: stop it, or give another folder")]) from None
     except OSError as error:
         if needed and error.errno not in (errno.ENOSPC, errno.EDQUOT) or error.errno in _LASTING:
-            why = "is a file" if path.is_file() else f"cannot be written: {error.strerror}"
+            why = "is a file" if error.errno == errno.EEXIST else f"cannot be written: {error.strerror}"
             message = f"{why}; give another folder"
             raise ConfigError([Problem("run", key, str(path), f"{path} {message}")]) from None
         return None

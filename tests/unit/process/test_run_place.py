@@ -21,8 +21,12 @@ def test_a_folder_that_another_agent_holds_is_refused_with_its_name(tmp_path):
 
 def test_a_place_where_no_folder_can_be_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file", tmp_path / "file" / "run", tmp_path / ("x" * 300)):
-        with pytest.raises(ConfigError, match="cannot be written"):
+    for path, why in (
+        (tmp_path / "file", "is a file"),
+        (tmp_path / "file" / "run", "cannot be written: Not a directory"),
+        (tmp_path / ("x" * 300), "cannot be written: File name too long"),
+    ):
+        with pytest.raises(ConfigError, match=f"{why}; give another folder"):
             take_folder(path, "--out", "a", needed=True)
 
 

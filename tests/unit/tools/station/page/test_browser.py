@@ -92,7 +92,7 @@ def test_a_first_visit_shows_the_fleet_and_asks_nothing_of_others(browser, addre
     page.goto(address)
     page.wait_for_selector("article.agent >> nth=2")
     assert page.title() == "Fleet · Stillwatch"
-    assert page.locator("article.agent img").first.evaluate("e => e.complete && e.naturalWidth") == 320
+    page.wait_for_function("document.querySelector('article.agent img').naturalWidth == 320")
     assert all(url.startswith(address) for url in asked)
     context.close()
 
