@@ -93,6 +93,7 @@ def _run_with_bad_disk(video, good, bad, break_it, mend_it):
         mend_it()
         before = log_bytes(bad)
         wait_for(lambda: log_bytes(bad) > before + 5_000)
+        wait_for(lambda: frame_records(bad), every_s=0.5)  # a new file begins with models and clumps
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
         lines = errors.splitlines()
