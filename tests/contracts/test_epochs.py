@@ -2,37 +2,11 @@
 
 import numpy as np
 import pytest
+from epoch_cases import PATCH_DIMS, SETTINGS, feed_noise, small_learners
 
-from stillwatch.base.clock import RealClock
 from stillwatch.base.errors import SnapshotError
 from stillwatch.base.state import state_hash
-from stillwatch.epochs.buffer import FrameWords
-from stillwatch.epochs.schedule import Learners
 from stillwatch.settings.reader import load_config
-
-N_PATCHES, PATCH_DIMS, WORD_DIMS, FRAME_DIMS = 60, 6, 4, 5
-SETTINGS = [
-    "patches.memory=400", "scenes.memory=60", "learning.first_epoch_frames=4", "learning.epoch_frames=16",
-    "learning.activation_delay_frames=3", "exemplars.k=3", "exemplars.block=8", "exemplars.validation=20",
-]  # fmt: skip
-
-
-def words_of(number):
-    """Twelve words of a frame, half of each of two looks."""
-    rng = np.random.default_rng([6, number])
-    rows = rng.normal(size=(12, WORD_DIMS)).astype(np.float32) + np.float32(6.0) * (np.arange(12)[:, None] % 2)
-    return FrameWords(rows, np.ones(12, bool), lambda word: b"crop%d.%d" % (number, word))
-
-
-def feed(learners, start, stop):
-    reports = []
-    for i in range(start, stop):
-        reports.append(learners.activate())
-        rng = np.random.default_rng([5, i])
-        rows = rng.normal(size=(N_PATCHES, PATCH_DIMS)).astype(np.float32)
-        frame = rng.normal(size=FRAME_DIMS).astype(np.float32)
-        learners.offer(i, i * 10**8, rows, np.ones(N_PATCHES, bool), words_of(i), frame, b"jpeg%d" % i)
-    return [report for report in reports if report is not None]
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +14,9 @@ def make():
     made = []
 
     def make(start=0, stop=0):
-        learners = Learners(
-            load_config(None, SETTINGS),
-            RealClock(),
-            n_patch_dims=PATCH_DIMS,
-            n_word_dims=WORD_DIMS,
-            n_frame_dims=FRAME_DIMS,
-        )
+        learners = small_learners()
         made.append(learners)
-        feed(learners, start, stop)
+        feed_noise(learners, start, stop)
         return learners
 
     yield make
@@ -167,7 +135,7 @@ def test_what_goes_on_after_a_restart_says_the_same(make, saved):
     """Models, exemplars, stream times and all, but what examples of components were told: those are told again."""
     whole, second = make(0, 37), make()
     second.restore(saved)
-    one, same = feed(whole, 37, 60)[0], feed(second, 37, 60)[0]
+    one, same = feed_noise(whole, 37, 60)[0], feed_noise(second, 37, 60)[0]
     assert (one.t_ns, one.learner_hash, one.models.epoch) == (same.t_ns, same.learner_hash, same.models.epoch)
     frames = [[e for e in report.exemplars if e.role == "frame"] for report in (one, same)]
     assert frames[0] == frames[1]

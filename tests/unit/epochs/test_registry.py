@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from epoch_cases import SETTINGS, feed_noise, small_learners
 
-from stillwatch.base.clock import RealClock
-from stillwatch.epochs.buffer import FrameWords
 from stillwatch.epochs.registry import (
     LEARNERS,
     PATCHES,
@@ -16,16 +15,10 @@ from stillwatch.epochs.registry import (
     ShownModel,
     Sizes,
 )
-from stillwatch.epochs.schedule import Learners
 from stillwatch.learn import EXAMPLE_KINDS, MemoryBoundedMixture, StreamGreedy
 from stillwatch.settings.reader import load_config
 from stillwatch.transport.wire import MODELS
 
-N_PATCHES, PATCH_DIMS, WORD_DIMS, FRAME_DIMS = 60, 6, 4, 5
-SETTINGS = [
-    "patches.memory=400", "scenes.memory=60", "learning.first_epoch_frames=4", "learning.epoch_frames=16",
-    "learning.activation_delay_frames=3", "exemplars.k=3", "exemplars.block=8", "exemplars.validation=20",
-]  # fmt: skip
 MORE = (
     *LEARNERS,
     LearnerRow(
@@ -49,13 +42,6 @@ MORE = (
         ShownModel(most_sent=5),
     ),
 )
-
-
-def words_of(number):
-    """Twelve words of a frame, half of each of two looks."""
-    rng = np.random.default_rng([6, number])
-    rows = rng.normal(size=(12, WORD_DIMS)).astype(np.float32) + np.float32(6.0) * (np.arange(12)[:, None] % 2)
-    return FrameWords(rows, np.ones(12, bool), lambda word: b"crop%d.%d" % (number, word))
 
 
 def test_names_are_different_and_sections_exist():
@@ -93,23 +79,9 @@ def play():
     made = []
 
     def play(table, stop=30):
-        learners = Learners(
-            load_config(None, SETTINGS),
-            RealClock(),
-            n_patch_dims=PATCH_DIMS,
-            n_word_dims=WORD_DIMS,
-            n_frame_dims=FRAME_DIMS,
-            table=table,
-        )
+        learners = small_learners(table=table)
         made.append(learners)
-        reports = []
-        for i in range(stop):
-            reports.append(learners.activate())
-            rng = np.random.default_rng([5, i])
-            rows = rng.normal(size=(N_PATCHES, PATCH_DIMS)).astype(np.float32)
-            frame = rng.normal(size=FRAME_DIMS).astype(np.float32)
-            learners.offer(i, i * 10**8, rows, np.ones(N_PATCHES, bool), words_of(i), frame, b"jpeg%d" % i)
-        return learners, [report for report in reports if report is not None]
+        return learners, feed_noise(learners, 0, stop)
 
     yield play
     for learners in made:

@@ -5,25 +5,10 @@ import time
 
 import numpy as np
 import pytest
+from epoch_cases import FRAME_DIMS, N_PATCHES, PATCH_DIMS, small_learners, words_of
 
 from stillwatch.base.clock import RealClock
 from stillwatch.base.errors import SnapshotError
-from stillwatch.epochs.buffer import FrameWords
-from stillwatch.epochs.schedule import Learners
-from stillwatch.settings.reader import load_config
-
-N_PATCHES, PATCH_DIMS, WORD_DIMS, FRAME_DIMS = 60, 6, 4, 5
-SETTINGS = [
-    "patches.memory=400", "scenes.memory=60", "learning.first_epoch_frames=4", "learning.epoch_frames=16",
-    "learning.activation_delay_frames=3", "exemplars.k=3", "exemplars.block=8", "exemplars.validation=20",
-]  # fmt: skip
-
-
-def words_of(number):
-    """Twelve words of a frame, half of each of two looks."""
-    rng = np.random.default_rng([6, number])
-    rows = rng.normal(size=(12, WORD_DIMS)).astype(np.float32) + np.float32(6.0) * (np.arange(12)[:, None] % 2)
-    return FrameWords(rows, np.ones(12, bool), lambda word: b"crop%d.%d" % (number, word))
 
 
 @pytest.fixture
@@ -31,10 +16,7 @@ def make():
     made = []
 
     def make(*settings, clock=None):
-        config = load_config(None, [*SETTINGS, *settings])
-        learners = Learners(
-            config, clock or RealClock(), n_patch_dims=PATCH_DIMS, n_word_dims=WORD_DIMS, n_frame_dims=FRAME_DIMS
-        )
+        learners = small_learners(*settings, clock=clock)
         made.append(learners)
         return learners
 
