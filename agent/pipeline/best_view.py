@@ -3,7 +3,7 @@
 Called by agent/pipeline/pipeline.py with every scored frame. It must not decide when anything is told.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import cv2
@@ -122,7 +122,7 @@ class BestView(Restorable):
         frame: Frame,
         score: Score | None,
         since: int,
-        contents: Contents | None = None,
+        in_view: Callable[[], Contents | None] = lambda: None,
     ) -> list[View]:
         """Take one frame; return the view that goes with each record.
 
@@ -134,29 +134,31 @@ class BestView(Restorable):
             None where the gate refused the frame: it shows nothing.
         since : int
             First frame of the event that is open or about to be; -1 where there is none.
-        contents : Contents or None
-            What is in view.
+        in_view : callable
+            Returns what is in view in the frame, None where that is not known; asked for frames alone that are shown.
         """
         ended = [self._best(self._view, record) if self._view and self._closes(record) else None for record in records]
         if since != self._start:
             self._begin(since)
         if since >= 0 and score is not None and score.regions:
-            self._look(frame, score, contents)
+            self._look(frame, score, in_view)
         return [
-            self._view_for(record, frame, score, contents) if view is None else view
+            self._view_for(record, frame, score, in_view) if view is None else view
             for view, record in zip(ended, records, strict=True)
         ]
 
     def _closes(self, record: EventRecord) -> bool:
         return record.phase == "end" and record.kind is EventKind.NOVEL and record.start_sequence == self._start
 
-    def _view_for(self, record: EventRecord, frame: Frame, score: Score | None, contents: Contents | None) -> View:
+    def _view_for(
+        self, record: EventRecord, frame: Frame, score: Score | None, in_view: Callable[[], Contents | None]
+    ) -> View:
         if record.kind is EventKind.NOVEL and record.start_sequence == self._start and self._view is not None:
             return self._best(self._view, record)
         things = things_of(score.regions if score is not None else [], self._reach(frame))
         is_new = record.phase == "new"  # later ones look alike: what changes is kept as the view
         jpeg = encode_within(scaled(frame.colour, self._width_px), self._max_bytes) if is_new else b""
-        return _view(frame, things, jpeg, contents)
+        return _view(frame, things, jpeg, in_view())
 
     def _best(self, view: View, record: EventRecord) -> View:
         """Return the kept view with its picture where that is news, else the one told before: boxes are of pictures."""
@@ -182,7 +184,7 @@ class BestView(Restorable):
         self._view, self._picture = None, np.zeros((0, 0, 3), np.uint8)
         self._told, self._told_weight, self._told_sharpness, self._n_pictures = None, 0.0, 0.0, 0
 
-    def _look(self, frame: Frame, score: Score, contents: Contents | None) -> None:
+    def _look(self, frame: Frame, score: Score, in_view: Callable[[], Contents | None]) -> None:
         """Keep the frame where it shows the event better than the one kept."""
         things = things_of(score.regions, self._reach(frame))
         weight = things[0].weight
@@ -193,7 +195,7 @@ class BestView(Restorable):
         if self._weight >= AS_LARGE * self._heaviest and sharpness <= self._sharpness:
             return
         self._weight, self._sharpness = weight, sharpness
-        self._view, self._picture = _view(frame, things, b"", contents), scaled(frame.colour, self._width_px).copy()
+        self._view, self._picture = _view(frame, things, b"", in_view()), scaled(frame.colour, self._width_px).copy()
 
     def _reach(self, frame: Frame) -> tuple[float, float]:
         height, width = frame.grey.shape

@@ -4,6 +4,7 @@ Called by agent/process/app.py, replays and evaluations, on one thread. It must 
 live or replayed, the same frames, config, seed and journal give the same bits.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
@@ -33,7 +34,7 @@ from stillwatch.base import (
     with_prefix,
     without_prefix,
 )
-from stillwatch.contents import ViewContents
+from stillwatch.contents import Contents, ViewContents
 from stillwatch.epochs import CROP_BYTES, EpochReport, FrameWords, Learners
 from stillwatch.events import EventLife
 from stillwatch.features import WORD_REACH, FeatureExtractor, Features, RowMaker, Rows
@@ -172,11 +173,13 @@ class Pipeline(Restorable):
         is_due = self.contents.is_due(frame.t_ns)
         contents = self.contents.look(rows, models) if is_due else None
         records = self.events.update(frame, score, verdict, models, contents)
-        shown = contents
-        if shown is None and (records or self.events.since >= 0):
-            shown = self.contents.look(rows, models)
         passed.stage("contents")
-        views = self.view.tell(records, frame, score, self.events.since, shown)
+
+        @functools.cache
+        def in_view() -> Contents | None:
+            return contents if contents is not None else self.contents.look(rows, models)
+
+        views = self.view.tell(records, frame, score, self.events.since, in_view)
         self.novelty.settle(score, in_event=self.events.active)
         if is_due:
             self.contents.settle(contents, frame.t_ns, in_event=self.events.active)
