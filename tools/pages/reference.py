@@ -4,6 +4,7 @@ The `reference` command, which `make docs` runs. It must not hold a command's or
 """
 
 import argparse
+import json
 import re
 from collections.abc import Callable, Iterator
 
@@ -13,10 +14,11 @@ from stillwatch.base import ExitCode, __version__
 from stillwatch.settings import Config, allowed
 from stillwatch.tools.cli import COMMANDS, GROUPS, build_parser
 from stillwatch.tools.pages.configs import comments_of
+from stillwatch.tools.pages.schemas import SCHEMAS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    about = "commands, settings: Markdown; man: for man(1); bash, zsh: completion"
+    about = "commands, settings: Markdown; man: for man(1); bash, zsh: completion; schema: of what --json prints"
     parser.add_argument("what", choices=PAGES, help=about)
 
 
@@ -102,6 +104,12 @@ def man_page() -> str:
     parts.append(".SH EXIT STATUS")
     parts += [f".TP\n.B {int(code)}\n{_roff(code.name)}" for code in ExitCode]
     return "\n".join(parts) + "\n"
+
+
+def schema_page() -> str:
+    """Return what --json prints, by command, as one JSON object of JSON Schemas."""
+    schemas = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": SCHEMAS}
+    return json.dumps(schemas, indent=1, sort_keys=True)
 
 
 def _roff(text: str) -> str:
@@ -198,4 +206,5 @@ PAGES: dict[str, Callable[[], str]] = {
     "man": man_page,
     "bash": bash_completion,
     "zsh": zsh_completion,
+    "schema": schema_page,
 }

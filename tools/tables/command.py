@@ -4,11 +4,14 @@ The `events`, `scores` and `topics` commands. agent/runs reads the folder.
 """
 
 import argparse
+import base64
 import pathlib
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 from stillwatch.base import UsageError, shown
-from stillwatch.runs import Table, open_run
+from stillwatch.runs import RunTables, Table, open_run
 from stillwatch.tools.shared import existing, print_json, words
 from stillwatch.tools.tables.formats import csv_lines, edit_list, time_codes, write_parquet
 
@@ -33,7 +36,7 @@ def main(args: argparse.Namespace) -> int:
     tables = open_run(args.run)
     table = {"scores": tables.scores, "topics": tables.topics, "events": tables.events}[args.command]()
     if args.json:
-        print_json({"rows": table.rows})
+        print_json({"rows": [row | seen for row, seen in zip(table.rows, _seen(table, tables), strict=True)]})
     elif args.csv:
         sys.stdout.writelines(csv_lines(table))
     elif args.parquet:
@@ -49,6 +52,18 @@ def main(args: argparse.Namespace) -> int:
     else:
         _tell(table)
     return 0
+
+
+def _seen(table: Table, run: RunTables) -> Iterator[dict[str, Any]]:
+    """Yield what shows an event, for each row: its best picture as a data URI, its clip's file; None where none is."""
+    pictures = run.pictures() if table.name == "events" else {}
+    for row in table:
+        if table.name != "events":
+            yield {}
+            continue
+        jpeg, clip = pictures.get(row["id"]), run.path / "clips" / f"{row['id']}.mp4"
+        picture = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}" if jpeg else None
+        yield {"picture": picture, "clip": str(clip) if clip.exists() else None}
 
 
 def _tell(table: Table) -> None:

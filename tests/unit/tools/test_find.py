@@ -1,11 +1,10 @@
 """Frames found by a picture: the run's topics say which of its frames look most like it."""
 
-import json
-
 import cv2
 import numpy as np
 import pytest
 from capture_sources import frame_of
+from printed import of_schema
 
 from stillwatch.base import UsageError, VirtualClock
 from stillwatch.pipeline import Pipeline
@@ -88,7 +87,7 @@ def test_json_has_rows_for_programs_and_a_page_for_people(run, tmp_path, capsys)
     wanted, page = tmp_path / "wanted.png", tmp_path / "found.html"
     cv2.imwrite(str(wanted), picture(112))
     assert main(["find", str(path), "--like", str(wanted), "--top", "2", "--json", "--out", str(page)]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = of_schema("find", capsys.readouterr().out)["rows"]
     assert [set(row) for row in rows] == [{"run", "sequence", "t_utc", "score", "picture"}] * 2
     assert page.read_text().count("<figure>") == 3
 

@@ -9,6 +9,7 @@ import time
 import cv2
 import numpy as np
 import pytest
+from printed import of_schema
 from thin_processes import free_ports
 from thin_records import read_received
 from thin_world import make_model, make_vehicle
@@ -67,7 +68,7 @@ def test_an_alert_its_thumbnail_and_the_model_end_in_the_folder(tmp_path):
             quiet_since = (quiet_since or time.monotonic()) if not waiting else None
             time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
-        lines = [json.loads(line) for line in process.communicate(timeout=20)[0].splitlines()]
+        lines = [of_schema("ground-thin", line) for line in process.communicate(timeout=20)[0].splitlines()]
     finally:
         process.kill()
         process.wait()

@@ -1,7 +1,6 @@
 """`stillwatch linksim` as a process: carries frames both ways, loses its share, counts in JSON."""
 
 import argparse
-import json
 import select
 import signal
 import subprocess
@@ -9,6 +8,7 @@ import sys
 import time
 
 import pytest
+from printed import of_schema
 from thin_processes import free_ports
 
 from stillwatch.base.errors import UsageError
@@ -55,7 +55,7 @@ def test_it_carries_frames_both_ways_and_counts_what_it_lost():
         ground.send([b"down%d" % k for k in range(20)])
         down = collect(vehicle, 18, timeout_s=1.0)
         process.send_signal(signal.SIGTERM)
-        counters = json.loads(process.communicate(timeout=20)[0])
+        counters = of_schema("linksim", process.communicate(timeout=20)[0].decode())
     finally:
         process.kill()
         process.wait()

@@ -1,9 +1,9 @@
 """bench features: the rows that are promised."""
 
 import argparse
-import json
 
 import pytest
+from printed import of_schema
 
 from stillwatch.tools.bench import features as bench_features
 
@@ -14,7 +14,7 @@ def test_rows_hold_our_kernels_and_opencvs_side_by_side(capsys, monkeypatch, tmp
     bench_features.add_arguments(parser)
     words = ["--json", "--seconds", "0", "--data", str(tmp_path)]
     assert bench_features.main(parser.parse_args(words)) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = of_schema("bench features", capsys.readouterr().out)["rows"]
     sift = [row for row in rows if row["kernel"] == "sift"]
     peer = [row for row in rows if row["kernel"] == "cv2_sift"]
     assert len(sift) == len(peer) >= 1

@@ -1,9 +1,9 @@
 """`stillwatch bench transport`: its rows have the stated names, and the figures that the product promises."""
 
 import argparse
-import json
 
 import pytest
+from printed import of_schema
 
 from stillwatch.tools.bench import transport as bench_transport
 from stillwatch.transport.thin.presets import PRESETS
@@ -13,7 +13,7 @@ def rows_of(capsys, *options):
     parser = argparse.ArgumentParser()
     bench_transport.add_arguments(parser)
     assert bench_transport.main(parser.parse_args(["--json", *options])) == 0
-    return json.loads(capsys.readouterr().out)["rows"]
+    return of_schema("bench transport", capsys.readouterr().out)["rows"]
 
 
 @pytest.mark.slow

@@ -1,11 +1,11 @@
 """The command that learns the dictionary: what it learns from, and what it leaves alone."""
 
-import json
 import zipfile
 
 import cv2
 import numpy as np
 import pytest
+from printed import of_schema
 
 from stillwatch.tools.cli import main
 from stillwatch.tools.encoders.dictionary import scaled_grey
@@ -30,7 +30,7 @@ def test_scored_classes_teach_nothing_and_the_file_holds_the_atoms(data, tmp_pat
     out = tmp_path / "d.npz"
     given = ["--data", str(data), "--out", str(out), "--atoms", "6", "--patches", "400", "--json"]
     assert main(["fit-dictionary", *given]) == 0
-    said = json.loads(capsys.readouterr().out)
+    said = of_schema("fit-dictionary", capsys.readouterr().out)
     assert said["pictures"] == 2 + 80  # two of Caltech's, 40 of each of two worlds
     assert np.load(out)["atoms"].shape == (6, 128)
 

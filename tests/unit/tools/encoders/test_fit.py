@@ -1,11 +1,11 @@
 """fit-encoder: from sources to a file that the agent takes."""
 
 import argparse
-import json
 
 import cv2
 import numpy as np
 import pytest
+from printed import of_schema
 
 from stillwatch.base.errors import SourceError, UsageError
 from stillwatch.features.extractor import FeatureExtractor
@@ -35,7 +35,7 @@ def run(*words) -> int:
 def test_a_fitted_file_makes_an_extractor_ready_at_once(photos, tmp_path, capsys):
     out = tmp_path / "sea.swenc"
     assert run(photos, "--out", out, *SMALL, "--json") == 0
-    report = json.loads(capsys.readouterr().out)
+    report = of_schema("fit-encoder", capsys.readouterr().out)
     config = Config(source=SourceConfig(width=96, height=64), encoder=EncoderConfig(file=str(out), frame_dims=4))
     extractor = FeatureExtractor(config)
     assert extractor.ready

@@ -6,6 +6,7 @@ import json
 import cv2
 import numpy as np
 import pytest
+from printed import of_schema
 
 from stillwatch.tools.cli import main
 from stillwatch.worlds import make_world
@@ -154,7 +155,7 @@ def test_labels_of_pictures_that_are_not_there_and_pictures_without_labels_are_c
 def test_one_picture_is_a_survey(tmp_path, capsys):
     cv2.imwrite(str(tmp_path / "only.png"), striped(0, True))
     assert main(["survey", str(tmp_path), "--out", str(tmp_path / "out"), "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["clusters"]) == 1
+    assert len(of_schema("survey", capsys.readouterr().out)["clusters"]) == 1
     assert "No positions" in (tmp_path / "out" / "survey.html").read_text()
 
 

@@ -1,10 +1,9 @@
 """Cases, their truths worked out by hand, and what the command prints."""
 
-import json
-
 import numpy as np
 import pytest
 from data_location import data_dir
+from printed import of_schema
 
 from stillwatch.base import UsageError
 from stillwatch.settings import Config
@@ -123,7 +122,7 @@ def run_command(*words):
 def test_one_world_printed_as_json_has_the_bound_names(capsys):
     data_dir("caltech")
     assert run_command("--groups", "made", "--worlds", "1", "--baselines", "difference", "--json") == 0
-    result = json.loads(capsys.readouterr().out)
+    result = of_schema("evaluate suite", capsys.readouterr().out)
     assert {"rows", "found", "total", "false_alerts_per_hour", "mean_auc"} <= set(result)
     names = {"clip", "group", "auc", "events_total", "events_found", "false_alerts", "median_delay_s", "hours"}
     assert names <= set(result["rows"][0])

@@ -1,11 +1,11 @@
 """The exemplar experiments: binding names, honest scores, peers that do what they are named for."""
 
 import argparse
-import json
 
 import numpy as np
 import pytest
 from data_location import data_dir
+from printed import of_schema
 
 from stillwatch.tools.experiments.data import measure
 from stillwatch.tools.experiments.exemplars import baselines as baselines
@@ -26,7 +26,7 @@ def run(name, capsys, *options):
     args = parser.parse_args([*options, "--json"])
     args.experiment = name
     assert experiment.main(args) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = of_schema("experiment exemplars-synthetic", capsys.readouterr().out)["rows"]
     assert all(set(row) >= BINDING for row in rows)
     return {row["method"]: row for row in rows}
 

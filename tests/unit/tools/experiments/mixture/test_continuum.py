@@ -1,10 +1,10 @@
 """mixture-continuum: binding names, a batch without a gap, one curve in two orders."""
 
 import argparse
-import json
 
 import numpy as np
 import pytest
+from printed import of_schema
 
 from stillwatch.base.errors import UsageError
 from stillwatch.tools.experiments.mixture import continuum
@@ -20,7 +20,7 @@ def run(capsys, *options):
     parser = argparse.ArgumentParser()
     continuum.add_arguments(parser)
     assert continuum.main(parser.parse_args([*SMALL, *options])) == 0
-    return json.loads(capsys.readouterr().out)["rows"]
+    return of_schema("experiment mixture-continuum", capsys.readouterr().out)["rows"]
 
 
 def test_rows_have_the_binding_names_for_every_covariance_order_and_method(capsys):

@@ -1,10 +1,10 @@
 """mixture-digits, novelty-digits and bench mixture: binding names, sums that add up, scores that are what they say."""
 
 import argparse
-import json
 
 import numpy as np
 import pytest
+from printed import of_schema
 
 from stillwatch.base.errors import UsageError
 from stillwatch.learn.mixture.mixture import MemoryBoundedMixture
@@ -17,12 +17,18 @@ BINDING = {
     "peak_rss_mb", "state_bytes",
 }  # fmt: skip
 
+NAMES = {
+    experiment_mixture_digits: "experiment mixture-digits",
+    experiment_novelty: "experiment novelty-digits",
+    bench_mixture: "bench mixture",
+}
+
 
 def run(module, capsys, *options):
     parser = argparse.ArgumentParser()
     module.add_arguments(parser)
     assert module.main(parser.parse_args([*options, "--json"])) == 0
-    return json.loads(capsys.readouterr().out)["rows"]
+    return of_schema(NAMES[module], capsys.readouterr().out)["rows"]
 
 
 def table(module, capsys, *options):

@@ -1,10 +1,10 @@
 """mixture-synthetic runs with its defaults, and with a prior scale of one's own."""
 
 import argparse
-import json
 
 import numpy as np
 import pytest
+from printed import of_schema
 
 from stillwatch.tools.experiments.mixture import command
 
@@ -15,7 +15,7 @@ def run(capsys, *options):
     args = parser.parse_args(["--rows", "300", "--memory", "200", "--order", "shuffled", "--json", *options])
     args.experiment = "mixture-synthetic"
     assert command.main(args) == 0
-    return json.loads(capsys.readouterr().out)["rows"]
+    return of_schema("experiment mixture-synthetic", capsys.readouterr().out)["rows"]
 
 
 @pytest.mark.slow

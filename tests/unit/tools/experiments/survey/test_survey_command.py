@@ -1,10 +1,9 @@
 """The survey experiments: rows of every method and grouping, artificial groups, refusals."""
 
-import json
-
 import cv2
 import numpy as np
 import pytest
+from printed import of_schema
 
 from stillwatch.tools.cli import main
 from stillwatch.tools.experiments.survey.data import N_GROUPS, artificial_groups, ground_of, transects
@@ -28,7 +27,7 @@ def test_class_folders_give_a_row_for_each_method_and_grouping(class_folders, ca
     methods = ["kmeans", "sklearn_bgm", "vdp", "sgmc", "mcm"]
     given = ["--methods", *methods, "--trials", "1", "--c-width", "0.2", "--json"]
     assert main(["experiment", "survey-scenes", str(class_folders), *given]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = of_schema("experiment survey-scenes", capsys.readouterr().out)["rows"]
     assert all(set(row) == KEYS for row in rows)
     groupings = {method: [row["grouping"] for row in rows if row["method"] == method] for method in methods}
     assert groupings["vdp"] == groupings["sklearn_bgm"] == ["flat"]
@@ -91,7 +90,7 @@ def test_pictures_of_one_class_are_refused(tmp_path, capsys):
 def test_clumps_have_a_row_for_each_way_to_use_them(capsys):
     given = ["--rows", "1200", "--memory", "60", "--apart", "2", "--drawn", "600", "--seeds", "4", "--json"]
     assert main(["experiment", "survey-clumps", *given]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = of_schema("experiment survey-clumps", capsys.readouterr().out)["rows"]
     assert [row["from"] for row in rows] == ["points", "clumps whole", "clumps drawn 600"]
     assert rows[0]["bytes"] == 1.0
     assert rows[0]["clusters"] > 1

@@ -1,11 +1,11 @@
 """topics-...: binding names, known corpora, peers whose densities are densities."""
 
 import argparse
-import json
 
 import numpy as np
 import pytest
 from data_location import data_dir
+from printed import of_schema
 
 from stillwatch.base.errors import UsageError
 from stillwatch.tools.experiments.topics import command, corpora, peers
@@ -18,16 +18,16 @@ BINDING = {
 
 def run(capsys, experiment, *options):
     parser = argparse.ArgumentParser()
-    parser.set_defaults(experiment=experiment)
+    parser.set_defaults(experiment=experiment.split()[1])
     command.add_arguments(parser)
     assert command.main(parser.parse_args([*options, "--json"])) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    rows = of_schema(experiment, capsys.readouterr().out)["rows"]
     assert all(set(row) >= BINDING for row in rows)
     return {row["method"]: row for row in rows}
 
 
 def test_known_topics_are_found_and_the_mixture_knows_less_of_a_word(capsys):
-    rows = run(capsys, "topics-synthetic", "--documents", "60", "--memory", "1000")
+    rows = run(capsys, "experiment topics-synthetic", "--documents", "60", "--memory", "1000")
     assert set(rows) == {"stillwatch, drawn", "stillwatch, by topic", "batch", "mixture", "lda on words"}
     assert rows["batch"]["documents"] == rows["batch"]["groups"] == 45
     for method in ("stillwatch, drawn", "stillwatch, by topic"):
@@ -39,7 +39,7 @@ def test_known_topics_are_found_and_the_mixture_knows_less_of_a_word(capsys):
 
 def test_pictures_are_segmented_in_less_memory_than_the_batch(capsys):
     data_dir("caltech")
-    rows = run(capsys, "topics-segmentation", "--documents", "4", "--memory", "2600")
+    rows = run(capsys, "experiment topics-segmentation", "--documents", "4", "--memory", "2600")
     assert rows["batch"]["free_energy_ratio"] == 1.0
     assert rows["stillwatch"]["free_energy_ratio"] > 0.9
     assert rows["stillwatch"]["state_bytes"] > 0
