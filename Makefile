@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
+# Hundreds of tests start a process of their own: each would compile every module again where none are kept.
+export PYTHONDONTWRITEBYTECODE :=
 # Tests take turns on two processes; a process that runs out of tests takes over some of the other's.
 SHARED_OUT := -n 2 --dist worksteal
 

@@ -7,8 +7,13 @@ import functools
 import hashlib
 import os
 import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numba
+from numba.core import typeinfer
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
 
 
 def _cache_dir() -> str | None:
@@ -36,7 +41,68 @@ CACHE_DIR = _cache_dir()
 if CACHE_DIR:
     numba.config.CACHE_DIR = CACHE_DIR  # type: ignore[attr-defined]
 
-kernel = functools.partial(numba.njit, nogil=True, error_model="numpy", cache=CACHE_DIR is not None)
+
+class Kernel(CPUDispatcher):
+    """A compiled function whose signatures are all given, loaded from the cache at its first call and not before.
+
+    What the cache lacks is compiled when the kernel is defined: no call waits for the compiler in the midst of frames.
+    A process calls few of the kernels that it imports, and loading all of them takes longer than numba's own import.
+    """
+
+    def __init__(self, function: Callable[..., Any], signatures: Sequence[Any], *, cache: bool, **options: Any):
+        super().__init__(py_func=function, targetoptions={"nopython": True, "boundscheck": None, **options})
+        self._pending = tuple(signatures)
+        if cache:
+            self.enable_caching()
+        if not (cache and self._is_cached()):
+            self.load()
+
+    def _is_cached(self) -> bool:
+        held, codegen = self._cache._cache_file._load_index(), self.targetctx.codegen()
+        return all(self._cache._index_key(signature, codegen) in held for signature in self._pending)
+
+    def load(self) -> None:
+        """Load every signature, or compile it; a call with other types is refused from then on.
+
+        What it calls is loaded before it. Each caller's object code has a copy of what it calls, optimised in its
+        place, and the linker keeps the copy that comes first: bits must not depend on which kernel was called first.
+        """
+        with global_compiler_lock, typeinfer.register_dispatcher(self):
+            pending, self._pending = self._pending, ()
+            if not pending:
+                return
+            for name in self.py_func.__code__.co_names:
+                called = self.py_func.__globals__.get(name)
+                if isinstance(called, Kernel):
+                    called.load()
+            for signature in pending:
+                self.compile(signature)
+            self.disable_compile()
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> "Kernel":
+        """Called by numba for types that are not loaded: the caller calls what is returned with the same arguments."""
+        self.load()
+        return self
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Called by numba where another kernel that calls this one is compiled."""
+        self.load()
+        return super().get_call_template(args, kws)
+
+
+def kernel(signatures: Any, *, cache: bool = CACHE_DIR is not None, **options: Any) -> Callable[..., Any]:
+    """Return the decorator of a kernel with these signatures, one or a list; with the JIT off it changes nothing."""
+    options = {"nogil": True, "error_model": "numpy", **options}
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+            return function
+        given = signatures if isinstance(signatures, list) else [signatures]
+        return Kernel(function, given, cache=cache, **options)
+
+    return decorate
+
+
 # The five flags keep NaN and inf tests true, unlike fastmath=True. Only for dot, distance and histogram sums
 # over data already known finite; never for running moments, compensated sums or validity checks.
 reduction_kernel = functools.partial(kernel, fastmath={"nsz", "arcp", "contract", "afn", "reassoc"})

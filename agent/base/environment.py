@@ -3,7 +3,6 @@
 Written into recordings and status by the rooms that make them; compared by replays.
 """
 
-import importlib.metadata
 import pathlib
 import platform
 
@@ -12,6 +11,8 @@ from stillwatch.base.version import __version__
 
 def versions() -> dict[str, str]:
     """Return the versions that the same bits depend on."""
+    import importlib.metadata  # a fifth of the time that `import stillwatch.base` takes
+
     found = {"stillwatch": __version__, "python": platform.python_version(), "machine": platform.machine()}
     for name in ("numpy", "numba", "llvmlite", "opencv-python-headless", "av", "msgspec"):
         try:

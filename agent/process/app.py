@@ -153,7 +153,7 @@ class Agent:
             session = make_session(config, self._identity, source)
             self._recorder = make_recorder(config, options.record, clock, session, self._resumed, self._on_disk_state)
             self._clips = make_clips(config, options.out, source.live)
-            self._capture = make_capture(config, clock, source.live, self._resumed, self._recorder, self._clips)
+            self._capture = make_capture(config, clock, source, self._resumed, self._recorder, self._clips)
             self._live: LiveCarrier | None = None
             if publisher is not None:
                 self._live = LiveCarrier(publisher, self._box, clock, strict=options.strict, on_state=self._on_port)

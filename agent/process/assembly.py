@@ -123,14 +123,18 @@ def make_clips(config: Config, out: pathlib.Path, live: bool) -> Clips | None:
 
 
 def make_capture(
-    config: Config, clock: Clock, live: bool, resumed: Resumed | None, recorder: Recorder | None, clips: Clips | None
+    config: Config, clock: Clock, first: Source, resumed: Resumed | None, recorder: Recorder | None, clips: Clips | None
 ) -> Capture:
-    """Return the capture of the config's source; recorder and clips listen to every source that it opens."""
+    """Return the capture of the config's source; recorder and clips listen to every source that it opens.
+
+    `first` is that source as it was made to be judged, unopened: it is read first, and others are made once it broke.
+    """
     source = config.source
-    nav_at = NavTrack(source.nav_csv, live=live, start=source.nav_start).at if source.nav_csv else None
+    nav_at = NavTrack(source.nav_csv, live=first.live, start=source.nav_start).at if source.nav_csv else None
+    made = [first]
 
     def make_source() -> Source:
-        opened = open_source(source.uri, source, clock)
+        opened = made.pop() if made else open_source(source.uri, source, clock)
         for listener in (recorder, clips):
             opened = listener.tap(opened) if listener is not None else opened
         return opened

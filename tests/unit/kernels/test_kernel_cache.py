@@ -48,20 +48,57 @@ def test_kernels_under_their_bare_name_are_refused():
         specification.loader.exec_module(importlib.util.module_from_spec(specification))
 
 
-def test_a_second_process_loads_what_the_first_compiled(tmp_path):
+def in_a_process(code, **environment):
+    """Return the words that a new process prints."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "0", **environment}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=200, check=True
+    ).stdout.split()
+
+
+def test_a_second_process_loads_what_the_first_compiled_and_no_sooner_than_it_is_called(tmp_path):
     code = (
-        "from stillwatch.kernels import gating; import json;"
-        "stats = [k.stats for k in vars(gating).values() if hasattr(k, 'stats')];"
-        "print(sum(sum(s.cache_misses.values()) for s in stats))"
+        "import numpy as np; from stillwatch.kernels.gating import gate_descriptors as kernel\n"
+        "f4 = np.float32; row = np.ones(1, f4)\n"
+        "print(len(kernel.signatures))\n"
+        "kernel(row, row, f4(0.5), f4(1.0), 2, np.ones((1, 4), f4))\n"
+        "counts = kernel.stats.cache_hits, kernel.stats.cache_misses\n"
+        "print(len(kernel.signatures), *(sum(n.values()) for n in counts))"
     )
-    environment = {**os.environ, "STILLWATCH_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
-    misses = [
-        int(
-            subprocess.run(
-                [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=200, check=True
-            ).stdout
-        )
-        for _ in range(2)
-    ]
-    assert misses[0] > 0
-    assert misses[1] == 0
+    first, second = (in_a_process(code, STILLWATCH_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert (first, second) == (["1", "1", "0", "1"], ["0", "1", "1", "0"])
+
+
+def test_threads_that_are_the_first_to_call_a_kernel_all_get_its_result():
+    code = (
+        "import threading, numpy as np; from stillwatch.kernels.dissimilarity import squared_norms\n"
+        "start, found = threading.Barrier(8), [np.zeros(1, np.float32) for _ in range(8)]\n"
+        "def call(out):\n"
+        "    start.wait()\n"
+        "    squared_norms(np.full((1, 4), 3.0, np.float32), out)\n"
+        "threads = [threading.Thread(target=call, args=(out,)) for out in found]\n"
+        "[thread.start() for thread in threads]; [thread.join() for thread in threads]\n"
+        "print(*np.concatenate(found))"
+    )
+    assert in_a_process(code) == ["36.0"] * 8
+
+
+def test_a_first_call_with_other_types_than_the_kernel_is_made_for_is_refused():
+    code = (
+        "import numpy as np; from stillwatch.kernels.dissimilarity import squared_norms\n"
+        "try: squared_norms(np.ones((1, 4)), np.zeros(1, np.float32))\n"
+        "except TypeError as error: print(len(squared_norms.signatures), error)"
+    )
+    assert in_a_process(code)[:4] == ["1", "No", "matching", "definition"]
+
+
+def test_a_kernel_is_loaded_after_those_that_it_calls_so_that_bits_do_not_depend_on_who_is_called_first():
+    code = (
+        "from stillwatch.kernels import sparse_code as m; from stillwatch.kernels._jit import Kernel\n"
+        "order, compile = [], Kernel.compile\n"
+        "Kernel.compile = lambda self, signature: (order.append(self.__name__), compile(self, signature))[1]\n"
+        "m.code_and_pool.load(); m.pursue.load()\n"
+        "print(*order)"
+    )
+    assert in_a_process(code) == ["largest_size", "place_of_largest", "subtract", "pursue", "code_and_pool"]
