@@ -50,6 +50,7 @@ METRICS = (
     ("cpu_seconds_total", "counter", "", "processor time of the process"),
     ("temperature_celsius", "gauge", "", "hottest zone of the board"),
     ("disk_free_bytes", "gauge", "", "free on the run folder's disk"),
+    ("not_kept_total", "counter", "what", "what the disk refused: messages, records, checkpoints, clips"),
     ("messages_dropped_total", "counter", "kind", "messages that a full queue lost"),
     ("tx_bytes_total", "counter", "link", "bytes sent, by kind; link: the thin link"),
     ("connections_total", "counter", "what", "connections to the ports: accepted, let in; times that all were closed"),
@@ -167,6 +168,7 @@ def _of_status(status: Status) -> dict[str, Any]:
         "cpu_seconds_total": status.cpu_seconds,
         "temperature_celsius": status.temperature_c,
         "disk_free_bytes": status.disk_free_bytes,
+        "not_kept_total": status.not_kept,
         "messages_dropped_total": status.drops,
         "tx_bytes_total": status.tx_bytes,
     }

@@ -114,7 +114,9 @@ class Agent:
         self._folder = make_run_folder(config, options.out, clock, self._on_disk_state)
         self._box = CommandBox()
         self._open(source, publisher)
-        self._accounts = Accounts(self.pipeline, self._capture, self._live, self._thin)
+        self._accounts = Accounts(
+            self.pipeline, self._capture, self._live, self._thin, self._folder, self._recorder, self._clips
+        )
         self._reporter = StatusReporter(
             Headers(*self._identity),
             clock,
@@ -140,7 +142,6 @@ class Agent:
         self._state = SourceState.CONNECTING
         self._is_over = False  # it has been told that more memory is resident than limits.memory_bytes
         self._fed_frames = -1  # frames when the service manager's watchdog was last fed
-        self._unsaved = 0  # checkpoints that the disk refused
         self._started_ns = self._saved_ns = self._pinged_ns = self._shown_ns = clock.monotonic_ns()
 
     def _open(self, source: Source, publisher: Publisher | None) -> None:
@@ -245,10 +246,10 @@ class Agent:
         self._outlet.close()
         if self._recorder is not None:
             self._recorder.end(counts, learnt, reason)
-        not_kept = self._not_kept()
+        not_kept = self._accounts.not_kept_in_words()
         if not_kept and exit_code == ExitCode.DONE and not self._capture.live:
             exit_code = int(ExitCode.NOT_KEPT)
-        ending = {**summary, "exit_code": exit_code, "reason": scrub(reason), "not_kept": not_kept, **self._ending()}
+        ending = {**summary, "exit_code": exit_code, "reason": scrub(reason), **self._ending(), "not_kept": not_kept}
         if not self._folder.finish(ending):
             not_kept.append("summary.json")
             exit_code = exit_code or (0 if self._capture.live else int(ExitCode.NOT_KEPT))
@@ -267,15 +268,6 @@ class Agent:
             learning=self.pipeline.progress,
             waiting_alerts=waiting,
         )
-
-    def _not_kept(self) -> list[str]:
-        """Return what the disk refused, in words."""
-        told = [(self._folder.lost_records, "messages of the run folder"), (self._unsaved, "checkpoints")]
-        if self._recorder is not None:
-            told.append((self._recorder.counters()["lost_records"], "records of the recording"))
-        if self._clips is not None:
-            told.append((self._clips.counters()["lost"], "clips"))
-        return [f"{count} {what}" for count, what in told if count]
 
     # -- one frame -------------------------------------------------------------------------------------------
 
@@ -357,7 +349,9 @@ class Agent:
         frames, state = self.pipeline.frames, self._state.value
         alive = frames > self._fed_frames or self._capture.state is not SourceState.LIVE
         self._fed_frames = frames
+        lost = self._accounts.not_kept_in_words()
         status = f"STATUS={state}, {frames} frames, {self._counts().alerts} alerts"
+        status += f"; NOT kept: {', '.join(lost)}" if lost else ""
         health.notify_service_manager(f"WATCHDOG=1\n{status}" if alive else status)
 
     def _watch_memory(self) -> None:
@@ -404,6 +398,7 @@ class Agent:
             **self._counts().as_dict(),
             "learning": pipeline.progress,
             "model_hash": pipeline.model_hash,
+            "not_kept": self._accounts.not_kept(),
             **{f"connections_{name}": count for name, count in self._accounts.connections().items()},
         }
 
@@ -467,7 +462,7 @@ class Agent:
             if recorder is not None:
                 recorder.saved(frame.sequence, self.pipeline.accepted, path, learnt)
         except (OSError, SnapshotError) as error:
-            self._unsaved += 1
+            self._accounts.unsaved += 1
             logger.warning("checkpoint not saved: %s", error)
 
     def _counts(self) -> RunCounts:

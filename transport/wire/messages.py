@@ -131,6 +131,7 @@ class Status(Message, tag="status", kw_only=True, frozen=True):
     source_kind: Name = ""
     source_uri: Annotated[Text, Meta(description="secrets removed")] = ""
     endpoints: Annotated[dict[Name, Text], Meta(max_length=8, description="data, snapshot, control, as bound")] = {}
+    not_kept: Annotated[Counts, Meta(description="what the disk refused: messages, records, checkpoints, clips")] = {}
 
 
 class Score(Message, tag="score", kw_only=True, frozen=True):
