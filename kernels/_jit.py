@@ -3,10 +3,13 @@
 Called by each module of kernels/. It must not hold a kernel itself, nor any state but the cache folder.
 """
 
+import atexit
 import functools
 import hashlib
 import os
 import pathlib
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,10 +18,13 @@ from numba.core import typeinfer
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+COMPLETE = "complete"  # a file in the cache folder, once every kernel is there
+
 
 def _cache_dir() -> str | None:
     """Return a writable cache folder keyed by every kernel source, numba and BOUNDSCHECK, or None.
 
+    A complete one that cannot be written, as in an image whose root is read-only, is copied: numba reads none.
     numba notices edits to the file of the kernel only, not to the helpers it calls, and does not know
     whether cached code was compiled with bounds checks: both are part of the folder's name instead.
     """
@@ -34,7 +40,20 @@ def _cache_dir() -> str | None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError:
         return None
-    return str(path) if os.access(path, os.W_OK) else None
+    return str(path) if os.access(path, os.W_OK) else _copy_of(path)
+
+
+def _copy_of(path: pathlib.Path) -> str | None:
+    """Return a copy of a complete cache (8 MB) that ends with this process; None where there is nothing to copy."""
+    if not (path / COMPLETE).exists():
+        return None
+    try:
+        copy = tempfile.mkdtemp(prefix="stillwatch-kernels-")
+        atexit.register(shutil.rmtree, copy, ignore_errors=True)
+        shutil.copytree(path, copy, dirs_exist_ok=True)
+    except OSError:  # no room, or not even a temporary folder: kernels are compiled at each start
+        return None
+    return copy
 
 
 CACHE_DIR = _cache_dir()

@@ -232,7 +232,8 @@ def main(argv: list[str] | None = None) -> int:
     try:
         argv = _meant(argv)
         with Starting():
-            if argv[0] in LONG_LIVED:
+            if argv[0] in LONG_LIVED and threading.current_thread() is threading.main_thread():
+                importlib.import_module("stillwatch.tools.shared").end_while_starting()
                 importlib.import_module("stillwatch.tools.warm_up").compile_apart()
             parser = build_parser(argv)
         args = parser.parse_args(argv)

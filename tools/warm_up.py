@@ -15,8 +15,6 @@ from stillwatch.kernels import _jit
 from stillwatch.kernels.warm_up import load_all
 from stillwatch.tools.shared import print_json
 
-_DONE = "complete"  # in the cache folder, once every kernel is there
-
 
 def cache_folder() -> pathlib.Path | None:
     """Return where compiled kernels are kept; None where no folder can be written."""
@@ -29,7 +27,7 @@ def compile_apart() -> None:
     What goes wrong there is left to the caller's own start, which compiles what is missing and can say why it cannot.
     """
     folder = cache_folder()
-    if folder is None or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or (folder / _DONE).exists():
+    if folder is None or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or (folder / _jit.COMPLETE).exists():
         return
     subprocess.run([sys.executable, "-m", "stillwatch.tools.cli", "warm-up"], capture_output=True, check=False)
 
@@ -44,7 +42,7 @@ def main(args: argparse.Namespace) -> int:
     seconds = time.perf_counter() - started
     folder = cache_folder()
     if folder is not None:
-        (folder / _DONE).touch()
+        (folder / _jit.COMPLETE).touch()
     if args.json:
         print_json({"kernels": len(kernels), "seconds": round(seconds, 3), "cache": folder and str(folder)})
     elif folder is None:

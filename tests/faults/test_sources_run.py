@@ -1,11 +1,7 @@
-"""The whole agent on sources that fail: exit codes that say what happened, and an end that nothing delays."""
+"""The whole agent on sources that fail: exit codes that say what happened."""
 
-import os
-import signal
-import socket
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -20,11 +16,6 @@ def run(tmp_path, source):
     return subprocess.run(
         [*COMMAND, str(source), "--out", str(tmp_path / "out")], capture_output=True, text=True, timeout=120
     )
-
-
-def patience():
-    """Return how much slower than a free machine this one is."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def test_a_file_cut_short_ends_with_code_3_and_says_how_much_is_missing(tmp_path):
@@ -45,24 +36,3 @@ def test_a_missing_file_ends_with_code_2_in_one_line(tmp_path):
     assert done.returncode == 2
     assert len([line for line in done.stderr.splitlines() if "none.mp4" in line]) == 1
     assert "Traceback" not in done.stderr
-
-
-def test_a_dead_peer_does_not_delay_sigterm(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        uri = f"rtsp://127.0.0.1:{listener.getsockname()[1]}/x"
-        with subprocess.Popen(
-            [*COMMAND, uri, "--out", str(tmp_path / "out")], stderr=subprocess.PIPE, text=True
-        ) as run:
-            try:
-                listener.settimeout(60.0)
-                connection, _ = listener.accept()
-                began = time.monotonic()
-                run.send_signal(signal.SIGTERM)
-                _, errors = run.communicate(timeout=60.0)
-                seconds = time.monotonic() - began
-                connection.close()
-            finally:
-                run.kill()
-    assert run.returncode == 0, errors
-    assert "Traceback" not in errors
-    assert seconds < 5.0 * patience()

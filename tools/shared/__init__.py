@@ -11,7 +11,7 @@ from stillwatch.tools.shared.json_output import json_text, print_json
 from stillwatch.tools.shared.logs import FORMS, set_up_logging
 from stillwatch.tools.shared.paths import existing
 from stillwatch.tools.shared.progress import ProgressLine
-from stillwatch.tools.shared.signals import stop_on_signals
+from stillwatch.tools.shared.signals import end_while_starting, stop_on_signals
 from stillwatch.tools.shared.voice import RunVoice
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "ProgressLine",
     "RunVoice",
     "add_data_argument",
+    "end_while_starting",
     "existing",
     "find_data",
     "find_data_or_none",

@@ -32,6 +32,18 @@ def test_where_no_folder_can_be_made_there_is_no_cache(monkeypatch, tmp_path):
     assert _jit._cache_dir() is None
 
 
+def test_a_complete_folder_that_cannot_be_written_is_copied_and_any_other_is_left(monkeypatch, tmp_path):
+    monkeypatch.setenv("STILLWATCH_CACHE_DIR", str(tmp_path))
+    held = pathlib.Path(_jit._cache_dir())
+    (held / "sift.nbi").write_bytes(b"code")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert _jit._cache_dir() is None
+    (held / _jit.COMPLETE).touch()
+    copy = pathlib.Path(_jit._cache_dir())
+    assert copy != held
+    assert (copy / "sift.nbi").read_bytes() == b"code"
+
+
 def test_loading_all_finds_the_kernels_of_every_module():
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         assert load_all() == {}, "without the compiler kernels are plain functions"
