@@ -13,6 +13,7 @@ import numpy as np
 from stillwatch.epochs import EpochExemplar
 
 GRID = (16, 12)  # blocks across and down that pictures are compared by
+MOST_EXAMPLES = 512  # of components, whose pictures are remembered: components come and go for as long as a run lasts
 LEAST_CHANGE = 16.0  # grey levels that a block must differ by, beyond what the whole picture does: light is no news
 
 
@@ -22,11 +23,12 @@ class ExemplarNews:
     def __init__(self) -> None:
         self._looks: dict[int, np.ndarray] = {}  # of exemplars told, by id
         self._stands: dict[int, int] = {}  # exemplar held: the one told that stands for it
+        self._examples: dict[int, None] = {}  # ids of components' examples, the one offered last at the end
         self._gone: list[int] = []  # told, held no more, and not yet said so
 
     def forget(self) -> None:
         """Tell everything again."""
-        self._looks, self._stands, self._gone = {}, {}, []
+        self._looks, self._stands, self._examples, self._gone = {}, {}, {}, []
 
     def told_as(self, exemplar: int) -> int:
         """Return the id under which stations know an exemplar; -1 stays -1."""
@@ -37,8 +39,11 @@ class ExemplarNews:
         for gone in {gone for exemplar in exemplars for gone in exemplar.removed or ()}:
             self._stands.pop(gone, None)
         told = [exemplar for exemplar in exemplars if self._is_news(exemplar)]
+        forgotten = list(self._examples)[:-MOST_EXAMPLES]
+        for oldest in forgotten:
+            del self._examples[oldest], self._stands[oldest]
         standing = set(self._stands.values())
-        self._gone += [known for known in self._looks if known not in standing]
+        self._gone += [known for known in self._looks if known not in standing and known not in forgotten]
         self._looks = {known: look for known, look in self._looks.items() if known in standing}
         for place, exemplar in enumerate(told):
             if exemplar.removed is not None:
@@ -49,6 +54,9 @@ class ExemplarNews:
     def _is_news(self, exemplar: EpochExemplar) -> bool:
         look = _look(exemplar.jpeg)
         is_example = exemplar.removed is None  # of a component: its id is for good, its picture is not
+        if is_example:
+            self._examples.pop(exemplar.id, None)
+            self._examples[exemplar.id] = None
         for known in [exemplar.id] if is_example else self._looks:
             before = self._looks.get(known)
             if before is not None and look is not None and _is_alike(before, look):

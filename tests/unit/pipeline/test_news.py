@@ -6,7 +6,7 @@ import numpy as np
 from wire_examples import HEADER
 
 from stillwatch.epochs import EpochExemplar
-from stillwatch.pipeline.exemplar_news import ExemplarNews
+from stillwatch.pipeline.exemplar_news import MOST_EXAMPLES, ExemplarNews
 from stillwatch.pipeline.model_news import ModelNews
 from stillwatch.pipeline.score_batch import ScoreBatch
 from stillwatch.transport.wire import Unfolder
@@ -113,6 +113,18 @@ def test_exemplar_that_shows_something_else_is_told():
     news = ExemplarNews()
     news.tell([exemplar(1, jpeg(90, False))])
     assert [e.id for e in news.tell([exemplar(2, jpeg(90, True))])] == [2]
+
+
+def test_pictures_of_components_long_gone_are_forgotten():
+    """Components come and go, each with its own id, for as long as a run lasts: what is kept of them is bounded."""
+    news = ExemplarNews()
+    offered = [exemplar(number, jpeg(90, False), None) for number in range(MOST_EXAMPLES + 2)]
+    for one in offered:
+        assert news.tell([one]) == [one]
+    assert news.tell([offered[-1]]) == []
+    assert news.tell([offered[0]]) == [offered[0]]
+    (told,) = news.tell([exemplar(9999, jpeg(90, True))])
+    assert told.removed == (), "a station keeps the picture of a component that only was not told for long"
 
 
 def test_exemplar_told_stays_while_it_stands_for_another_and_is_removed_after():
