@@ -89,8 +89,8 @@ def main(args: argparse.Namespace) -> int:
     stop = threading.Event()
     stop_on_signals(stop)
     try:
-        port = ThinPort(parse_endpoint(args.listen, "--listen"))
         codec = ThinCodec(args.agent_number, read_link_key(args.key_file))
+        port = ThinPort(parse_endpoint(args.listen, "--listen"))
     except (LinkError, SecurityError) as error:
         raise UsageError(str(error)) from error
     agent = args.agent or f"thin-{args.agent_number}"

@@ -11,7 +11,7 @@ import sys
 from stillwatch.base import UsageError, hide_command_line, register_uri, shown
 from stillwatch.process import RunOptions, run_agent
 from stillwatch.settings import Config, load_config
-from stillwatch.tools.shared import FORMS, RunVoice, existing, set_up_logging, stop_on_signals
+from stillwatch.tools.shared import FORMS, RunVoice, existing, existing_source, set_up_logging, stop_on_signals
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,12 +70,7 @@ def take_inputs(args: argparse.Namespace) -> None:
         before = getattr(args, kind)
         if before is not None:
             raise UsageError(f"two {kind}s, {shown(before)} and {shown(text)}: a run has one")
-        setattr(args, kind, existing(text) if kind == "config" or _is_path(text) else text)
-
-
-def _is_path(text: str) -> bool:
-    """Whether a source is named by a path alone: no scheme, no pattern, no options."""
-    return not any(mark in text for mark in ":*?[")
+        setattr(args, kind, existing(text) if kind == "config" else existing_source(text))
 
 
 def run_watched(config: Config, options: RunOptions, voice: RunVoice) -> int:

@@ -106,6 +106,9 @@ def _named_source(scheme: str, rest: str, config: SourceConfig, clock: Clock) ->
     if scheme == "recording":
         from stillwatch.sources.recording import RecordingSource
 
+        folder = rest.partition("?")[0]
+        if not os.path.exists(folder):
+            raise MissingSourceError(f"{shown(folder)}: no such file or folder")
         return RecordingSource(rest, config, clock)
     from stillwatch.sources.synthetic import SyntheticSource
 

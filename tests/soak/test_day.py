@@ -1,8 +1,8 @@
 """A day at 5 frames a second in less than a day, in which everything befalls an agent again and again.
 
-Cameras lost, silent and back, clock steps, a disk that fills and is freed, reloads; SIGTERM after a third of it, a power
-cut after two. STILLWATCH_SOAK_DAY_HOURS are the agent's own hours; STILLWATCH_SOAK_DAY_SPEED, how many of its seconds one
-of ours has: a machine that is too slow for it drops frames, which are then fewer.
+Cameras lost, silent and back, clock steps, a disk that fills and is freed, reloads; SIGTERM after a third of it, a
+power cut after two. STILLWATCH_SOAK_DAY_HOURS are the agent's own hours; STILLWATCH_SOAK_DAY_SPEED, how many of its
+seconds one of ours has: a machine that is too slow for it drops frames, of which there are fewer then.
 """
 
 import json
@@ -20,7 +20,7 @@ from stillwatch.transport.disk import open_run
 
 HOURS = float(os.environ.get("STILLWATCH_SOAK_DAY_HOURS", "24"))
 SPEED = float(os.environ.get("STILLWATCH_SOAK_DAY_SPEED", "20"))
-WARM_FRAMES = 4000
+WARM_FRAMES = 2500
 MOST_GROWTH = 1.02
 SPAN_S = 400.0  # of the agent's, between two of what befalls it
 

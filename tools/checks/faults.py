@@ -60,11 +60,11 @@ def add_arguments(parser) -> None:
 
 def main(args) -> int:
     """Run the corpus; 0 if every row is as expected, 3 if not."""
+    data = find_data_or_none(args.data)
     with tempfile.TemporaryDirectory(prefix="stillwatch-faults-") as scratch:
         folder = Path(args.keep or scratch)
         folder.mkdir(parents=True, exist_ok=True)
         cases = faults_corpus.make_corpus(folder)
-        data = find_data_or_none(args.data)
         if data is not None and (data / "stress").is_dir():
             cases += stress_cases(data / "stress")
         rows = []

@@ -37,9 +37,10 @@ def main(args) -> int:
     """Sample patches evenly over the pictures, cluster them, write the centres as bytes."""
     if min(args.atoms, args.patches) < 2:
         raise UsageError(f"--atoms {args.atoms} --patches {args.patches}: at least 2 of each are needed")
+    data = find_data(args.data)
     from sklearn.cluster import MiniBatchKMeans
 
-    pictures = list(pictures_of(find_data(args.data)))
+    pictures = list(pictures_of(data))
     rng = np.random.default_rng(args.seed)
     patches = sample_patches(pictures, args.patches, rng)
     k_means = MiniBatchKMeans(args.atoms, batch_size=4096, max_iter=60, n_init=1, random_state=args.seed)

@@ -15,14 +15,16 @@ from stillwatch.tools.evaluate.baselines import BASELINES, SIMPLE, baseline_scor
 from stillwatch.tools.evaluate.figures import areas, figures, mean_of, rounded
 from stillwatch.tools.evaluate.run import Run, run_pinned
 from stillwatch.tools.evaluate.truth import Truth, read_truths, truth_for
-from stillwatch.tools.shared import existing, print_json
+from stillwatch.tools.shared import existing, existing_source, print_json
 
 VIDEO_SUFFIXES = (".mp4", ".avi", ".mkv", ".mov", ".ts", ".webm", ".m4v", ".mpg")
 
 
 def add_arguments(parser) -> None:
     """Add the command's options."""
-    parser.add_argument("video", metavar="VIDEO", help="a clip, a source URI, or a folder of clips")
+    parser.add_argument(
+        "video", type=existing_source, metavar="VIDEO", help="a clip, a source URI, or a folder of clips"
+    )
     parser.add_argument(
         "events", type=existing, metavar="EVENTS.json", help="frame numbers of the events, as events.json has them"
     )

@@ -6,11 +6,16 @@ Called by the experiment, evaluate, bench and faults commands and by tests. It n
 import os
 import pathlib
 
-from stillwatch.base import UsageError
+from stillwatch.base import UsageError, shown
 
 
 def find_data_or_none(given: str | None) -> pathlib.Path | None:
-    """Return the data folder: the one given, else STILLWATCH_DATA, else ../shared/data beside the checkout."""
+    """Return the data folder: the one given, else STILLWATCH_DATA, else ../shared/data beside the checkout.
+
+    UsageError where one is given that is not there.
+    """
+    if given and not pathlib.Path(given).is_dir():
+        raise UsageError(f"no data folder at {shown(given)}: give --data DIR or set STILLWATCH_DATA")
     beside = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"
     for candidate in (given, os.environ.get("STILLWATCH_DATA")):
         if candidate:

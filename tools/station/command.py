@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from stillwatch.base import ExitCode, RealClock, UsageError
-from stillwatch.tools.shared import set_up_logging, stop_on_signals
+from stillwatch.tools.shared import existing, set_up_logging, stop_on_signals
 
 if TYPE_CHECKING:
     from stillwatch.tools.station.settings import StationSettings
@@ -26,7 +26,9 @@ CLOSES_WITHIN_S = 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("config", nargs="?", metavar="station.toml", help="settings (default: none, on loopback)")
+    parser.add_argument(
+        "config", nargs="?", type=existing, metavar="station.toml", help="settings (default: none, on loopback)"
+    )
     parser.add_argument("--demo", action="store_true", help="three synthetic agents, and a store that is thrown away")
     parser.add_argument("--port", type=int, metavar="N", help="of the page; 0: any (default: page.port, 8470)")
     parser.add_argument("--store", metavar="PATH", help="SQLite file or postgresql:// address (default: station.store)")

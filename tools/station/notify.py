@@ -9,12 +9,13 @@ import json
 import secrets
 
 from stillwatch.base import ExitCode, UsageError
+from stillwatch.tools.shared import existing
 from stillwatch.tools.station.command import explained
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.add_argument("config", metavar="station.toml", help="the station's settings")
+    parser.add_argument("config", type=existing, metavar="station.toml", help="the station's settings")
     parser.add_argument("names", nargs="*", metavar="NAME", help="of [tell.NAME] sections (default: all)")
 
 

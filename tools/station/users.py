@@ -5,6 +5,7 @@ The `station user` command. What it does is in tools/station/access.
 
 import argparse
 
+from stillwatch.tools.shared import existing
 from stillwatch.tools.station.command import explained
 
 
@@ -14,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         from stillwatch.tools.station.access import add_user_arguments
 
         add_user_arguments(parser)
-    parser.add_argument("--config", metavar="station.toml", help="the station's settings: where its store is")
+    parser.add_argument(
+        "--config", type=existing, metavar="station.toml", help="the station's settings: where its store is"
+    )
     parser.add_argument("--store", metavar="PATH", help="SQLite file or postgresql:// address (default: station.store)")
 
 

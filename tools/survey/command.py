@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stillwatch.base import UsageError
-from stillwatch.tools.shared import ProgressLine, print_json
+from stillwatch.tools.shared import ProgressLine, existing, existing_source, print_json
 from stillwatch.tools.survey.agreement import Agreement, agreement
 from stillwatch.tools.survey.analysis import Found, cluster_segments, summary_of
 from stillwatch.tools.survey.describe import PICTURES_A_PART, describe_dives
@@ -72,6 +72,7 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--encoders",
         nargs="+",
+        type=existing,
         default=[],
         metavar="FILE",
         help="of runs with different ones whose folders hold no checkpoint (.swenc)",
@@ -88,11 +89,18 @@ def main(args) -> int:
         raise UsageError(f"--every {args.every}: it is at least 1")
     if args.segments and args.model == GROUPS:
         raise UsageError("--segments: --model sgmc has none; it is for scm and mcm")
+    for folder in args.folders:
+        existing_source(folder)
+    for file in (args.nav, args.labels if args.labels != BY_FOLDER else None):
+        if file:
+            existing(file)
     n_runs = sum(is_run(folder) and not is_source(folder, args.every) for folder in args.folders)
     if n_runs:
         if n_runs < len(args.folders) or args.labels or args.nav:
             raise UsageError("run folders are surveyed by themselves: without folders of pictures, --labels and --nav")
         return survey_runs(args)
+    if args.encoders:
+        raise UsageError("--encoders: they are of run folders; pictures are described by the survey itself")
     return survey_pictures(args)
 
 

@@ -165,7 +165,7 @@ def test_one_picture_is_a_survey(tmp_path, capsys):
         ({}, [], "no pictures"),
         ({"a.png": b"none"}, [], "none of the 1 pictures can be read"),
         ({"a.png": b"none"}, ["--c-width", "0"], "--c-width 0.0"),
-        ({"a.png": b"none"}, ["--nav", "nowhere.csv"], "nowhere.csv: No such file"),
+        ({"a.png": b"none"}, ["--nav", "nowhere.csv"], "nowhere.csv: no such file"),
         ({"a.png": b"none"}, ["--segments", "patches"], "--model sgmc has none"),
         ({"a.png": b"none"}, ["--every", "0"], "--every 0: it is at least 1"),
     ],
