@@ -17,9 +17,11 @@ SPEED = 20.0
 @pytest.mark.slow
 def test_an_agent_outlives_camera_clock_disk_reload_and_power(tmp_path):
     units = encode_h264(pictures(120), rate=25)
-    with small_disk(tmp_path / "disk", megabytes=8) as disk, RtspServer(units, rate_hz=SPEED * RATE_HZ) as server:
-        day = Day(tmp_path, disk, server, SPEED)
-
+    with (
+        small_disk(tmp_path / "disk", megabytes=8) as disk,
+        RtspServer(units, rate_hz=SPEED * RATE_HZ) as server,
+        Day(tmp_path, disk, server, SPEED) as day,
+    ):
         watch_on(disk)
         for befalls in (day.clock_step, day.reload, day.camera_silent, day.camera_lost, day.disk_full, day.power_cut):
             befalls()

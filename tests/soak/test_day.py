@@ -29,8 +29,11 @@ SPAN_S = 400.0  # of the agent's, between two of what befalls it
 @pytest.mark.timeout(40_000)
 def test_a_day_leaves_no_memory_descriptor_thread_or_hour_behind(tmp_path, capsys):
     units = encode_h264(pictures(), rate=25)
-    with small_disk(tmp_path / "disk", megabytes=600) as disk, RtspServer(units, rate_hz=SPEED * RATE_HZ) as server:
-        day = Day(tmp_path, disk, server, SPEED)
+    with (
+        small_disk(tmp_path / "disk", megabytes=600) as disk,
+        RtspServer(units, rate_hz=SPEED * RATE_HZ) as server,
+        Day(tmp_path, disk, server, SPEED) as day,
+    ):
         befalls = [day.nothing, day.camera_lost, day.clock_step, day.nothing, day.reload, day.camera_silent]
         befalls += [day.nothing, day.disk_full]
         restarts = {1: day.stop, 2: day.power_cut}  # by the third of the day after which they come

@@ -58,7 +58,7 @@ class CompressedClock:
 
 
 class Day:
-    """The world of one agent, and the agent. Each method but the first four is something that befalls it.
+    """The world of one agent, and the agent. Each method behind `nothing` is something that befalls it.
 
     Parameters
     ----------
@@ -87,6 +87,13 @@ class Day:
         call = [sys.executable, __file__, self.config, self.disk / "run", str(self.speed), self.steps]
         with open(self.said, "ab") as said:
             self.process = subprocess.Popen(call, stderr=said)
+
+    def __enter__(self) -> "Day":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
 
     def end(self, number: int) -> None:
         self.process.send_signal(number)
