@@ -67,7 +67,7 @@ def catches(pid, number):
 
 
 # Whether the camera answers our probe, and then what the library asks first, before it says no more: of one that says
-# nothing at all see test_run_process.py.
+# nothing at all see ../test_run_process.py.
 @pytest.mark.parametrize("answers", [[True, False], [True, True]], ids=["options", "describe"])
 def test_a_stop_while_the_camera_hangs(tmp_path, answers):
     with socket.create_server(("127.0.0.1", 0)) as listener:
