@@ -16,6 +16,7 @@ from stillwatch.settings import load_config
 from stillwatch.tools.report import write_report
 from stillwatch.tools.run import default_folder
 from stillwatch.tools.shared import ProgressLine, set_up_logging, stop_on_signals
+from stillwatch.transport.disk import open_run
 
 GROUND_ENDS_WITHIN_S = 10.0
 
@@ -49,9 +50,11 @@ def main(args: argparse.Namespace) -> int:
             _end(ground)
             teller.join(timeout=5.0)
     sent = sum(path.stat().st_size for path in (out / "ground").glob("*.swlog"))
+    lost = sum((open_run(out / "ground").summary or {}).get("gaps", {}).values())
     line.say(
         f"\n{result.counts.frames} frames, {result.counts.alerts} alerts; "
-        f"the ground station kept {sent / 1000:,.0f} kB of what it heard."
+        f"the ground station kept {sent / 1000:,.0f} kB of what it heard, "
+        f"{f'{lost} messages did not arrive' if lost else 'and nothing was lost'}."
     )
     for name in ("agent", "ground"):
         line.say(f"report of the {name}: {write_report(out / name)}")

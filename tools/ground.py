@@ -73,6 +73,8 @@ class GroundStation:
                 if until_end and self._end is not None:
                     break
         finally:
+            for gap in self._subscriber.settle():
+                self._take(gap)
             self._subscriber.close()
             self._finish()
         return ExitCode.DONE if self.received else ExitCode.SOURCE

@@ -163,6 +163,31 @@ def test_last_value_lost_on_the_way_comes_with_the_snapshot_asked_for(agent, joi
     assert "alert" not in subscriber.gaps
 
 
+def test_a_model_that_is_held_back_is_late_and_no_gap(agent, join):
+    """Three models where two find room: the third goes out after other messages, heartbeats come between."""
+    subscriber = ready(join(agent.endpoints["data"]), agent)
+    asked = subscriber.resyncs
+    agent.ask(do="send", kind="model", count=3, size=250_000)
+    agent.ask(do="send", kind="status", count=3)
+    items = drain(subscriber, until=lambda items: len(sequences(items, "status")) >= 3)
+    assert sequences(items, "model") == [0, 1]
+    agent.ask(do="send", kind="score", count=70)
+    items += drain_beating(subscriber, agent, until=lambda items: len(sequences(items, "score")) == 70)
+    items += drain(subscriber, until=lambda more: sequences(items + more, "model") == [0, 1, 2])
+    assert sequences(items, "model") == [0, 1, 2]
+    assert [item for item in items if isinstance(item, Gap)] == []
+    assert (subscriber.gaps, subscriber.resyncs, agent.ask(do="drops")) == ({}, asked, {})
+
+
+def test_a_model_that_a_newer_one_replaced_before_it_was_sent_is_one_gap_for_everybody(agent, join):
+    subscriber = ready(join(agent.endpoints["data"]), agent)
+    agent.ask(do="send", kind="model", count=4, size=250_000)
+    agent.ask(do="send", kind="score", count=70)
+    items = drain_beating(subscriber, agent, until=lambda items: lost(items, "model"))
+    assert (sequences(items, "model"), lost(items, "model")) == ([0, 1, 3], [2])
+    assert subscriber.gaps == agent.ask(do="drops") == {"model": 1}
+
+
 def test_restarted_agent_is_followed_without_false_gaps(join, tmp_path):
     endpoint = f"ipc://{tmp_path}/agent"
     with Agent(endpoint, epoch=1) as first:

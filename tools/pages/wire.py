@@ -87,8 +87,10 @@ _SNAPSHOT = f"""
    frames follow in turn, about {PAGE_BYTES // 1024} KiB at most. Until `done`, ask again with the `stamp` of the page.
 3. Of a topic's last values (those with the same key: mixture, alert id, exemplar id, notice code) keep the one with
    the highest `sequence`. The data socket repeats last values when somebody joins: drop what you know.
-4. `sequence` counts the messages of one kind from 0 in each publisher `epoch`. A jump is a gap; a status whose
-   `sequences` are ahead of yours shows a gap that no later message has. Ask again, with the last `stamp` and `epoch`.
+4. `sequence` counts the messages of one kind from 0 in each publisher `epoch`, and they are sent in this order. What a
+   jump leaves out is missing, and so is what a status counts in `sequences` and you have not. Ask again, with the last
+   `stamp` and `epoch`: what is missing and does not come with the answer either is lost. Messages that wait
+   for room behind a slow subscriber are not counted before they are sent; one that a newer one replaced is lost.
 5. A model with a `base` changes the one of that sequence. Without it, ask again: the snapshot has every model whole.
 6. A higher `epoch` is a restarted agent: begin anew. After some seconds without a status make new sockets.
 """

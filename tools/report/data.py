@@ -216,16 +216,19 @@ class _Reader:
         data = self.data
         for kind, message in data.run.messages():
             self._take(kind, message)
-        if data.run.summary is not None and "frames" in data.run.summary:
-            data.summary = data.run.summary  # an agent's own; a ground station's counts what it received, not frames
+        told = data.run.summary or {}
+        if "frames" in told:
+            data.summary = told  # an agent's own; a ground station's counts what it received, not frames
+        if self._listens and "gaps" in told:  # it knows what came late and what a snapshot brought; jumps do not tell
+            data.missed = dict(told["gaps"])
         events = sorted(self._events.values(), key=lambda event: event.x_ns)
         data.events = events
         wall = sum(s.wall_ns - s.wall0_ns for s in self._segments.values())
         stream = sum(s.t_ns - s.t0_ns for s in self._segments.values())
         data.watched_ns = stream - sum(end - begin for begin, end in data.gaps)
-        told = data.run.info.get("live")  # a ground station's folder says nothing: there the clocks are compared
+        is_live = data.run.info.get("live")  # a ground station's folder says nothing: there the clocks are compared
         alike = stream > 0 and abs(wall - stream) < 0.05 * stream + 2e9
-        data.is_live = told if isinstance(told, bool) else alike
+        data.is_live = is_live if isinstance(is_live, bool) else alike
         return data
 
     def _take(self, kind: str, message: m.Message) -> None:

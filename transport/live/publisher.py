@@ -24,6 +24,7 @@ from stillwatch.transport.wire import (
     Exemplar,
     LogNotice,
     Message,
+    Status,
     TransportError,
     Unfolder,
     decode,
@@ -70,7 +71,7 @@ class Publisher:
         control: str = "",
         clock: Clock | None = None,
     ):
-        self.drops: dict[str, int] = {}  # messages that at least one subscriber did not get, by kind
+        self.drops: dict[str, int] = {}  # messages that were not sent, or that a subscriber did not get, by kind
         self.tx_bytes: dict[str, int] = {}  # payload bytes published, by kind
         self.connections = Connections()
         self._endpoint, self._agent_id, self._queue, self._keys = endpoint, agent_id, queue, keys
@@ -81,8 +82,8 @@ class Publisher:
         self._last: Message | None = None  # whose header tells old stations who we are
         self._old_joined = False
         self._epoch = 0
-        self._sequences: dict[str, int] = {}
-        self._late: dict[tuple[str, str], bytes] = {}
+        self._sequences: dict[str, int] = {}  # of the last message sent, or given up
+        self._late: dict[tuple[str, str], tuple[int, bytes]] = {}  # held back, in order: sequence, payload
         self._window: deque[tuple[int, bool]] = deque(maxlen=max(1, queue))  # bytes, is bulk
         self._context: zmq.Context | None = None
         self._control: ControlServer | None = None
@@ -125,22 +126,30 @@ class Publisher:
 
         Returns False where at least one subscriber lost it, or where it was held back: a model or clumps that
         would let a stopped subscriber hold more than `STALL_BYTES` go out from a later `poll`, unless a newer
-        one has replaced them. Raises EncodeError if the payload is not a message of this kind and agent.
+        one has replaced them: then they count as dropped. Within a kind all go out in order, and a heartbeat tells
+        what was sent: who hears them must not miss what is only late. Raises EncodeError if the payload is not a
+        message of this kind and agent.
         """
         message = self._own_message(kind, payload)
+        if isinstance(message, Status) and self._late:
+            message, payload = self._of_what_was_sent(message)
         key = self._remember(message, kind, payload)
-        self._late.pop((kind, key), None)
+        if self._late.pop((kind, key), None) is not None:
+            self._drop(kind)
+        if _is_bulk(kind) and (any(late == kind for late, _ in self._late) or not self._fits(kind, len(payload))):
+            self._late[kind, key] = message.sequence, payload
+            return False
+        self._sequences[kind] = message.sequence
         if self._fits(kind, len(payload)):
             return self._transmit(kind, payload)
-        if _is_bulk(kind):
-            self._late[kind, key] = payload
-        else:
-            self.drops[kind] = self.drops.get(kind, 0) + 1
+        self._drop(kind)
         return False
 
     def keep(self, kind: str, payload: bytes) -> None:
         """Take a message while no socket is bound: last values are kept for those who join once one is."""
-        self._remember(self._own_message(kind, payload), kind, payload)
+        message = self._own_message(kind, payload)
+        self._remember(message, kind, payload)
+        self._sequences[kind] = message.sequence
 
     def poll(self, timeout_ms: int) -> list[Command]:
         """Wait up to `timeout_ms` for requests, serve them, and return the commands that the agent must answer."""
@@ -155,10 +164,7 @@ class Publisher:
         if self._old_joined and self._last is not None:
             self._old_joined = False
             try_send(self._data, [topic_bytes(self._agent_id, "log", FIRST_SCHEMA), self._notice_to_old(self._last)])
-        for (kind, key), payload in list(self._late.items()):
-            if self._fits(kind, len(payload)):
-                del self._late[kind, key]
-                self._transmit(kind, payload)
+        self._send_late()
         return self._control.receive() if self._control is not None else []
 
     def reply(
@@ -189,7 +195,6 @@ class Publisher:
     def _remember(self, message: Message, kind: str, payload: bytes) -> str:
         """Keep what late joiners will ask for; return the message's key."""
         self._epoch = message.epoch
-        self._sequences[kind] = message.sequence
         key = key_of(message)
         self._last = message
         if TOPICS[kind].last_value:
@@ -272,6 +277,29 @@ class Publisher:
         bulk = sum(held_size for held_size, is_bulk in held if is_bulk) + size
         return total <= STALL_BYTES and (bulk <= BULK_BYTES or not _is_bulk(kind))
 
+    def _send_late(self) -> None:
+        """Send what was held back and has room now, each kind in order."""
+        waiting: set[str] = set()
+        for (kind, key), (sequence, payload) in list(self._late.items()):
+            if kind in waiting or not self._fits(kind, len(payload)):
+                waiting.add(kind)
+                continue
+            del self._late[kind, key]
+            self._sequences[kind] = sequence
+            self._transmit(kind, payload)
+
+    def _of_what_was_sent(self, status: Status) -> tuple[Status, bytes]:
+        """Return a heartbeat that counts of each kind what was made before the first message held back."""
+        sequences = dict(status.sequences)
+        for (kind, _), (sequence, _) in self._late.items():
+            sequences[kind] = min(sequence, sequences.get(kind, sequence))
+        names = {name: getattr(status, name) for name in status.__struct_fields__}
+        told = Status(**names | {"sequences": sequences})
+        return told, encode(told)
+
+    def _drop(self, kind: str) -> None:
+        self.drops[kind] = self.drops.get(kind, 0) + 1
+
     def _transmit(self, kind: str, payload: bytes) -> bool:
         frames = [topic_bytes(self._agent_id, kind), payload]
         self._window.append((len(payload), _is_bulk(kind)))
@@ -281,7 +309,7 @@ class Publisher:
         self._data.setsockopt(zmq.XPUB_NODROP, 1)
         if try_send(self._data, frames):
             return True
-        self.drops[kind] = self.drops.get(kind, 0) + 1
+        self._drop(kind)
         self._data.setsockopt(zmq.XPUB_NODROP, 0)
         try_send(self._data, frames)
         return False

@@ -104,6 +104,8 @@ class Subscriber:
         self._silence_ns, self._max_age_ns = int(silence_s * 1e9), int(max_age_s * 1e9)
         self._patience_ns = self._silence_ns
         self._silent_at_ns = self._asked_ns = 0
+        self._suspected_ns: int | None = None  # since when last values are missing that a snapshot may bring
+        self._asked_for: dict[str, int] = {}  # those that were missing when it was asked for
         self._tracker, self._age, self._unfolder = Tracker(), AgeMeter(), Unfolder()
         self._ready: deque[Received | Gap] = deque()
         self._stamp = 0
@@ -128,7 +130,7 @@ class Subscriber:
 
     @property
     def gaps(self) -> dict[str, int]:
-        """Messages lost by kind, less those that came after all."""
+        """Messages lost by kind: what the gaps that `recv` and `settle` returned hold together."""
         return {kind: count for kind, count in self._tracker.lost.items() if count}
 
     @property
@@ -167,6 +169,10 @@ class Subscriber:
             if not self._ready and self._clock.monotonic_ns() >= deadline:
                 return None
         return self._ready.popleft()
+
+    def settle(self) -> list[Gap]:
+        """Return as gaps what is missing still: for those who stop listening before a snapshot came."""
+        return self._tracker.settle()
 
     def close(self) -> None:
         """Close all sockets; may be called twice."""
@@ -207,6 +213,7 @@ class Subscriber:
         """Ask for all last values that changed since the stamp of the last whole snapshot."""
         self._page_id = secrets.token_hex(8)
         self._asked_ns = self._clock.monotonic_ns()
+        self._asked_for = self._tracker.suspects
         request = PageRequest(id=self._page_id, epoch=max(0, self._tracker.epoch), stamp=self._stamp, schema=SCHEMA)
         try_send(self._pages, [encode_struct(request, MAX_REQUEST_BYTES)])
 
@@ -234,8 +241,7 @@ class Subscriber:
         if message is None:
             return
         now = self._hear()
-        if self._tracker.is_new_epoch(message.epoch):
-            self._start_epoch()
+        self._note_epoch(message.epoch)
         verdict = self._tracker.live(message, self._unfolder.has_base(message))
         age_s = self._age.age_s(message, now) if verdict.is_fresh else None
         self._ready.extend(verdict.gaps)
@@ -243,8 +249,18 @@ class Subscriber:
             self._deliver(message, frames[1], age_s)
         if age_s is not None and age_s * 1e9 > self._max_age_ns and isinstance(message, Status | Score | Scores):
             self._reconnect()  # only of these is an old one always a late one
-        elif verdict.gaps or self._tracker.behind:
+        elif verdict.gaps or self._tracker.behind or self._tracker.suspects:
             self._resync()
+        self._lose_patience(now)
+
+    def _lose_patience(self, now: int) -> None:
+        """Take for lost what no snapshot has brought for as long as silence is borne: none may ever come."""
+        if not self._tracker.suspects:
+            self._suspected_ns = None
+        elif self._suspected_ns is None:
+            self._suspected_ns = now
+        elif now - self._suspected_ns >= self._silence_ns:
+            self._ready.extend(self._tracker.settle())
 
     def _take_page(self) -> None:
         frames = try_receive(self._pages)
@@ -258,8 +274,7 @@ class Subscriber:
         if page.id != self._page_id or len(frames) % 2 == 0 or page.epoch < self._tracker.epoch:
             return
         self._hear()
-        if self._tracker.is_new_epoch(page.epoch):
-            self._start_epoch()
+        self._note_epoch(page.epoch)
         for start in range(1, len(frames), 2):
             message = self._decode(frames[start : start + 2])
             if message is not None and message.schema < SCHEMA:
@@ -273,6 +288,9 @@ class Subscriber:
         self._page_id = ""
         self.is_complete = True
         self._ready.extend(self._tracker.baseline(page.sequences))
+        self._ready.extend(self._tracker.settle(self._asked_for))
+        if self._tracker.suspects:  # that it may be too old for
+            self._ask()
 
     def _deliver(self, message: Message, payload: bytes, age_s: float | None) -> None:
         try:
@@ -282,7 +300,12 @@ class Subscriber:
             return
         self._ready.append(Received(kind_of(message), message, payload, age_s, says))
 
-    def _start_epoch(self) -> None:
+    def _note_epoch(self, epoch: int) -> None:
+        """Begin anew where the publisher has: what is missing of its life before never comes."""
+        missing = self._tracker.settle() if epoch > self._tracker.epoch else []
+        if not self._tracker.is_new_epoch(epoch):
+            return
+        self._ready.extend(missing)
         self._stamp = 0
         self.is_complete = False
         if not self._page_id:

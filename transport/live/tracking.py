@@ -1,7 +1,7 @@
 """What a subscriber has seen and missed of one agent: sequences, gaps, last values, age.
 
 Used by transport/live/subscriber.py; no socket here. It must never let a loss pass unnoticed, nor deliver the same
-message twice.
+message twice, nor call lost what comes after all.
 """
 
 from collections import OrderedDict
@@ -15,7 +15,10 @@ _KEYS_KEPT = 2 * sum(topic.keep for topic in TOPICS.values())  # every last valu
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Messages of one kind that did not arrive: sequences `first` to `last`, both included."""
+    """Messages of one kind that are lost: sequences `first` to `last`, both included.
+
+    Of topics with last values a jump alone is no gap yet: the snapshot that it makes us ask for may bring them.
+    """
 
     kind: str
     first: int
@@ -42,8 +45,8 @@ class Verdict:
 class Tracker:
     """Decides about each message of one agent: deliver it, and which gap it reveals.
 
-    `epoch` is that of the publisher; a higher one starts anew. `lost` counts missing messages by kind, less those
-    that came after all (in a snapshot, or out of order).
+    `epoch` is that of the publisher; a higher one starts anew. `lost` counts by kind what all gaps together hold, less
+    what came out of order after its gap was told.
     """
 
     def __init__(self) -> None:
@@ -65,6 +68,12 @@ class Tracker:
         for known in (self._next, self._first, self._unheard, self._brought, self._missing, self._latest, self.behind):
             known.clear()
         return True
+
+    @property
+    def suspects(self) -> dict[str, int]:
+        """The newest of the missing last values, which a snapshot may bring, by kind; empty where none are."""
+        last_values = {kind: missing for kind, missing in self._missing.items() if TOPICS[kind].last_value}
+        return {kind: max(missing) for kind, missing in last_values.items() if missing}
 
     def live(self, message: Message, has_base: bool = True) -> Verdict:
         """Judge a message of the data socket; `has_base` false: a change of what we do not have."""
@@ -115,6 +124,24 @@ class Tracker:
             self._first[kind] = min(last + 1, self._first.get(kind, last + 1))
         return gaps
 
+    def settle(self, sequences: dict[str, int] | None = None) -> list[Gap]:
+        """Take for lost what is still missing of last values, and return the gaps.
+
+        With `sequences`, the suspects at the time when a snapshot was asked for that is there now: only up to them.
+        """
+        gaps: list[Gap] = []
+        for kind, missing in self._missing.items():
+            if not TOPICS[kind].last_value:
+                continue
+            known = sequences.get(kind, -1) if sequences is not None else max(missing, default=-1)
+            gone = sorted(sequence for sequence in missing if sequence <= known)
+            for sequence in gone:
+                del missing[sequence]
+            starts = [s for at, s in enumerate(gone) if at == 0 or gone[at - 1] != s - 1]
+            ends = [s for at, s in enumerate(gone) if at + 1 == len(gone) or gone[at + 1] != s + 1]
+            gaps += [self._count(Gap(kind, *ends_of)) for ends_of in zip(starts, ends, strict=True)]
+        return gaps
+
     def _expect(self, kind: str, following: int) -> list[Gap]:
         """Compare with what a heartbeat says was made: that finds a loss that no later message reveals."""
         expected = self._next.get(kind)
@@ -138,22 +165,33 @@ class Tracker:
         brought = sorted(sequence for sequence in self._brought.get(kind, ()) if first <= sequence <= last)
         ends = [*brought, last + 1]
         starts = [first, *(sequence + 1 for sequence in brought)]
-        return [self._lose(kind, start, end - 1) for start, end in zip(starts, ends, strict=True) if start < end]
+        runs = [(start, end - 1) for start, end in zip(starts, ends, strict=True) if start < end]
+        return [gap for run in runs for gap in self._lose(kind, *run)]
 
-    def _lose(self, kind: str, first: int, last: int) -> Gap:
-        self.lost[kind] = self.lost.get(kind, 0) + last - first + 1
+    def _lose(self, kind: str, first: int, last: int) -> list[Gap]:
+        """Note a run of missing messages; return what is lost for good: of last values, what we cannot remember."""
         missing = self._missing.setdefault(kind, OrderedDict())
-        for sequence in range(max(first, last - _MISSING_KEPT + 1), last + 1):
-            missing[sequence] = None
+        may_come = TOPICS[kind].last_value
+        gaps = [] if may_come else [Gap(kind, first, last)]
+        kept = max(first, last - _MISSING_KEPT + 1)
+        if may_come and kept > first:
+            gaps.append(Gap(kind, first, kept - 1))
+        missing.update(dict.fromkeys(range(kept, last + 1)))
         while len(missing) > _MISSING_KEPT:
-            missing.popitem(last=False)
-        return Gap(kind, first, last)
+            oldest, _ = missing.popitem(last=False)
+            gaps += [Gap(kind, oldest, oldest)] * may_come
+        return [self._count(gap) for gap in gaps]
+
+    def _count(self, gap: Gap) -> Gap:
+        self.lost[gap.kind] = self.lost.get(gap.kind, 0) + gap.count
+        return gap
 
     def _heal(self, kind: str, sequence: int) -> bool:
         if sequence not in self._missing.get(kind, ()):
             return False
         del self._missing[kind][sequence]
-        self.lost[kind] -= 1
+        if not TOPICS[kind].last_value:
+            self.lost[kind] -= 1
         return True
 
     def _is_newest(self, message: Message, has_base: bool = True) -> bool:

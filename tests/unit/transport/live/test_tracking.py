@@ -66,7 +66,32 @@ def test_first_messages_missed_between_snapshot_and_subscription_are_a_gap(track
 
 def test_kind_never_sent_at_the_snapshot_is_expected_from_zero(tracker):
     tracker.baseline({})
-    assert gaps_of(tracker, alert(2, 1)) == [Gap("alert", 0, 1)]
+    assert gaps_of(tracker, score(2)) == [Gap("score", 0, 1)]
+
+
+def test_a_jump_of_last_values_is_a_gap_once_a_snapshot_made_since_has_not_brought_them(tracker):
+    assert gaps_of(tracker, alert(0, 1), alert(4, 5)) == []
+    asked_for = tracker.suspects
+    assert asked_for == {"alert": 3}
+    gaps_of(tracker, alert(6, 7))
+    tracker.snapshot(alert(2, 3))
+    assert tracker.settle(asked_for) == [Gap("alert", 1, 1), Gap("alert", 3, 3)]
+    assert tracker.suspects == {"alert": 5}, "which may have been made after the snapshot"
+    assert tracker.lost == {"alert": 2}
+
+
+def test_last_values_that_come_after_all_are_never_told_as_lost(tracker):
+    gaps_of(tracker, alert(0, 1), alert(3, 4))
+    assert tracker.live(alert(1, 2)).deliver
+    assert tracker.snapshot(alert(2, 3))
+    assert tracker.settle() == []
+    assert tracker.lost == {}
+
+
+def test_what_is_told_as_gaps_is_what_is_counted_as_lost_however_much_is_missing(tracker):
+    told = gaps_of(tracker, alert(0, 1), alert(3_000, 2), score(0), score(50), alert(3_002, 3)) + tracker.settle()
+    count = {kind: sum(gap.count for gap in told if gap.kind == kind) for kind in ("alert", "score")}
+    assert count == tracker.lost == {"alert": 3_000, "score": 49}
 
 
 def test_what_the_snapshot_overtook_on_its_way_is_delivered_with_what_follows_it(tracker):
@@ -90,14 +115,16 @@ def test_what_the_snapshot_brought_is_no_gap_when_the_heartbeat_counts_it(tracke
     tracker.baseline({})
     tracker.snapshot(alert(1, 7))
     status = m.Status(**header(0), state="live", sequences={"alert": 4})
-    assert tracker.live(status).gaps == [Gap("alert", 0, 0), Gap("alert", 2, 3)]
+    assert tracker.live(status).gaps == []
+    assert tracker.settle() == [Gap("alert", 0, 0), Gap("alert", 2, 3)]
     assert tracker.lost == {"alert": 3}
 
 
 def test_heartbeat_reveals_lost_last_messages(tracker):
-    gaps_of(tracker, alert(0, 1))
-    status = m.Status(**header(0), state="live", sequences={"alert": 3, "status": 1, "gossip": 7})
-    assert tracker.live(status).gaps == [Gap("alert", 1, 2)]
+    gaps_of(tracker, score(0), alert(0, 1))
+    status = m.Status(**header(0), state="live", sequences={"score": 3, "alert": 2, "status": 1, "gossip": 7})
+    assert tracker.live(status).gaps == [Gap("score", 1, 2)]
+    assert tracker.settle() == [Gap("alert", 1, 1)]
 
 
 def test_snapshot_delivers_the_newest_of_each_key_once(tracker):
