@@ -4,6 +4,7 @@ One test a rule. Each collects every breach and shows them all.
 """
 
 import ast
+import functools
 import pathlib
 import re
 import subprocess
@@ -100,7 +101,6 @@ MAX_FOLDER_FILES = 15
 
 SOURCES = sorted(path for top in TOP for path in (ROOT / top).rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-TREES = {path: ast.parse(path.read_text()) for path in SOURCES}
 DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *(path for top in TOP for path in (ROOT / top).rglob("*") if path.suffix in (".md", ".toml"))]
 )
@@ -110,6 +110,11 @@ DOORS = [p for p in SOURCES if p.name == "__init__.py" and p.parent not in (ROOT
 
 def name_of(path: pathlib.Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+@functools.cache
+def tree_of(path: pathlib.Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def module_of(path: pathlib.Path) -> str:
@@ -130,18 +135,18 @@ def wing_of(module: str) -> str:
     return parts[0]
 
 
-def imports_of(path: pathlib.Path) -> Iterator[tuple[str, str, bool]]:
-    """Yield (module, name or '', is inside a function) for every import in a file."""
-    tree = TREES[path]
+@functools.cache
+def imports_of(path: pathlib.Path) -> list[tuple[str, str, bool]]:
+    """Return (module, name or '', is inside a function) of every import in a file."""
+    tree, found = tree_of(path), []
     inner = {id(node) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for node in ast.walk(f)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, "", id(node) in inner
+            found += [(alias.name, "", id(node) in inner) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}: relative import"
-            for alias in node.names:
-                yield node.module or "", alias.name, id(node) in inner
+            found += [(node.module or "", alias.name, id(node) in inner) for alias in node.names]
+    return found
 
 
 def ours(path: pathlib.Path) -> Iterator[tuple[str, bool]]:
@@ -192,7 +197,7 @@ def test_nobody_imports_past_a_door():
 def test_a_door_says_what_it_owns_and_what_it_lets_out():
     breaches = []
     for path in DOORS:
-        text = (ast.get_docstring(TREES[path]) or "").replace("In, out: ", "In: Out: ")
+        text = (ast.get_docstring(tree_of(path)) or "").replace("In, out: ", "In: Out: ")
         missing = [word for word in ("Owns: ", "In: ", "Out: ", "Imports: ") if word not in text]
         if missing:
             breaches.append(f"{name_of(path)}: docstring without {missing}")
@@ -201,7 +206,7 @@ def test_a_door_says_what_it_owns_and_what_it_lets_out():
 
 def imports_said(path: pathlib.Path) -> set[str]:
     """Return the wings that a door's docstring names after "Imports:", in its last paragraph."""
-    said = (ast.get_docstring(TREES[path]) or "").partition("Imports: ")[2]
+    said = (ast.get_docstring(tree_of(path)) or "").partition("Imports: ")[2]
     whole = {"nothing of ours": set(), "the agent": AGENT, "transport": TRANSPORT}
     names = " ".join(said.split()).removesuffix(".").split(", ")
     return set().union(*(whole.get(name, {name}) for name in names))
@@ -285,7 +290,7 @@ def test_only_the_clock_reads_the_time():
             f"{name_of(path)}:{read}: take a Clock"
             for path in SOURCES
             if name_of(path) != "agent/base/clock.py" and not name_of(path).startswith("tools/")
-            for read in reads_of_a_clock(TREES[path])
+            for read in reads_of_a_clock(tree_of(path))
         ]
     )
 
@@ -321,7 +326,7 @@ def test_no_function_is_longer_than_a_screen():
         [
             f"{name_of(path)}:{node.lineno} {node.name} has {node.end_lineno - node.lineno + 1} lines"
             for path in SOURCES
-            for node in ast.walk(TREES[path])
+            for node in ast.walk(tree_of(path))
             if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
         ]
     )
@@ -333,7 +338,7 @@ def test_every_module_says_what_it_is_and_who_calls_it():
             f"{name_of(path)} has no header"
             for path in SOURCES
             if path.name not in ("__init__.py", "agent/base/version.py")
-            and len((ast.get_docstring(TREES[path]) or "").splitlines()) < 2
+            and len((ast.get_docstring(tree_of(path)) or "").splitlines()) < 2
         ]
     )
 
@@ -341,7 +346,7 @@ def test_every_module_says_what_it_is_and_who_calls_it():
 def test_a_header_names_only_files_that_exist():
     breaches = []
     for path in SOURCES:
-        for named in re.findall(r"(?<![\w./-])([\w/]+\.(?:py|md))\b", ast.get_docstring(TREES[path]) or ""):
+        for named in re.findall(r"(?<![\w./-])([\w/]+\.(?:py|md))\b", ast.get_docstring(tree_of(path)) or ""):
             near = (ROOT, ROOT / "agent", path.parent, path.parent.parent, ROOT / "tests", ROOT / "tools")
             if not any((place / named).exists() for place in near):
                 breaches.append(f"{name_of(path)} speaks of {named}")
@@ -399,7 +404,7 @@ def test_kernels_are_made_by_our_decorators_alone():
             continue
         text = path.read_text()
         breaches += [f"{name_of(path)}: {word}" for word in ("numba.njit", "@njit", "parallel=True") if word in text]
-        breaches += [f"{name_of(path)}: class {n.name}" for n in TREES[path].body if isinstance(n, ast.ClassDef)]
+        breaches += [f"{name_of(path)}: class {n.name}" for n in tree_of(path).body if isinstance(n, ast.ClassDef)]
     assert_none(breaches)
 
 

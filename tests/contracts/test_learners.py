@@ -281,7 +281,7 @@ def test_memory_is_the_same_from_the_first_row_to_the_last(case):
 
 
 def test_a_long_call_takes_little_more_than_its_rows(case):
-    X = rows(3_000)
+    X = rows(1_200)
     learner = case.taught(rows(200))  # what is made lazily is made
     tracemalloc.start()
     try:
@@ -289,7 +289,7 @@ def test_a_long_call_takes_little_more_than_its_rows(case):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    # A copy in float64, masks and temporaries of one block; a matrix of n x n would take 72 MB.
+    # A copy in float64, masks and temporaries of one block; a matrix of n x n would take 12 MB.
     assert peak <= 3 * X.nbytes + 2 * sum(learner.memory_bytes().values()) + 1_000_000
 
 

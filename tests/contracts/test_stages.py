@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from capture_sources import frame_of
+from stage_players import NS, RATE, play_contents, play_view, t_of
 
 from stillwatch.base import FIXED, CameraRule, SnapshotError, State, VirtualClock, state_hash
+from stillwatch.contents import ViewContents
 from stillwatch.epochs import Models
 from stillwatch.events.categories import CategoryLife
 from stillwatch.events.life import EventLife, TokenBucket
-from stillwatch.events.records import EventRecord
 from stillwatch.features.extractor import FeatureExtractor
 from stillwatch.features.rows import Rows
 from stillwatch.gate.gate import Gate
@@ -47,17 +48,10 @@ from stillwatch.settings.config import (
 )
 from stillwatch.settings.reader import load_config
 from stillwatch.tools.checks.corpus import HEIGHT, WIDTH, picture
-from stillwatch.transport.wire import EventKind
 from stillwatch.worlds.catalogue import make_world
 
-RATE = 10
-NS = 10**9
 PLACES, DIMS = 40, 6
 GRID = (5, 8)
-
-
-def t_of(i: int) -> int:
-    return (i + 1) * NS // RATE
 
 
 # -- how each stage is made and played ------------------------------------------------------------------------
@@ -272,20 +266,6 @@ def play_events(life: EventLife, frames: range) -> list:
     return [*told, dict(life.suppressed), life.open_id]
 
 
-def play_view(view: BestView, frames: range) -> list:
-    told = []
-    for i in frames:
-        rng = np.random.default_rng(i)
-        x = 0.6 * float(rng.random())
-        regions = [Region((x, 0.1, x + 0.3, 0.4), (x + 0.15, 0.25), 30.0 * float(rng.random()) + 1.0, 6, 0)]
-        nothing = np.zeros((1, 1), np.float32)
-        score = Score(1.0, 500.0, 0.0, nothing, np.zeros(0, np.int64), False, 1.0, regions, 7, t_of(i))
-        frame = frame_of(rng.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8), i / RATE, sequence=i)
-        record = EventRecord(0, EventKind.NOVEL, "update", 0.5, i // 25 * 25, 0, 1.0, 1.0, 500.0, 7, np.zeros(0))
-        told.append(view.tell([record] if i % 5 == 4 else [], frame, score, i // 25 * 25))
-    return told
-
-
 class Silent:
     """Takes messages and forgets them."""
 
@@ -333,6 +313,7 @@ STAGES = {
     "categories": Case(lambda: CategoryLife(EVENTS), play_categories, 1000),
     "events": Case(lambda: EventLife(EVENTS), play_events, 150),
     "view of the event": Case(lambda: BestView(ExemplarsConfig(), 8), play_view),
+    "contents": Case(lambda: ViewContents(Config()), play_contents, 130),
     "pipeline": Case(lambda: Pipeline(load_config(None, SMALL), Silent(), VirtualClock()), play_pipeline, 41),
 }
 NAN_ALLOWED = ("peak.box", "position", "pipeline.nav.")  # where NaN says: not known
@@ -369,6 +350,8 @@ OUTSIDE = [
     ("view of the event", "kept.boxes", 1.5),
     ("view of the event", "start", -2),
     ("events", "news.left", -1.0),
+    ("contents", "looked.frames", -1),
+    ("contents", "spread.variance", -0.1),
     ("pipeline", "pipeline.height", 121),
     ("pipeline", "events.open.history", -1.0),
 ]

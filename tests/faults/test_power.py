@@ -74,7 +74,8 @@ def test_an_agent_killed_at_random_moments_goes_on_by_itself_and_replays_equal(v
 
 def _run_with_bad_disk(video, good, bad, break_it, mend_it):
     """Run an agent that records on `bad`; return (stderr, frames while it was bad, frames at the end)."""
-    process = start(agent_command("run", "--source", f"{video}?loop=100000", "--out", good, "--record", bad))
+    source = f"{video}?loop=100000&pace=1"  # ten frames a second, as of a camera: the disk is what is tried
+    process = start(agent_command("run", "--source", source, "--out", good, "--record", bad))
     lines = []
 
     def frames():

@@ -7,13 +7,20 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
+from recordings import make_video
 
+from stillwatch.process import RunOptions, run_agent
+from stillwatch.settings import load_config
+from stillwatch.tools import ground
 from stillwatch.tools.cli import main
 from stillwatch.transport.disk.run_folder import open_run
+from stillwatch.transport.wire import Score
 
 pytestmark = pytest.mark.slow
 
@@ -44,6 +51,24 @@ def started():
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def called(capsys):
+    """Call the command's entry point in this process; what it does to signals is undone."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    def call(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as usage:  # argparse's own
+            code = usage.code
+        said = capsys.readouterr()
+        return SimpleNamespace(returncode=code, stdout=said.out, stderr=said.err)
+
+    yield call
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 # One of each way to end runs as a process; the others call the same entry point, which alone makes codes and lines.
@@ -77,28 +102,25 @@ def test_a_process_called_wrongly_ends_with_its_code_and_no_traceback(tmp_path, 
         (["ground"], 2, "ENDPOINT"),
     ],
 )
-def test_a_wrong_call_ends_with_its_code_and_no_traceback(tmp_path, capsys, arguments, code, words):
+def test_a_wrong_call_ends_with_its_code_and_no_traceback(tmp_path, called, arguments, code, words):
     if arguments[0] == "run":
         arguments = [*arguments, "--out", tmp_path / "out"]
-    try:
-        ended = main([str(argument) for argument in arguments])
-    except SystemExit as usage:  # argparse's own
-        ended = usage.code
-    said = capsys.readouterr().err
-    assert ended == code, said
-    assert words in said
-    assert "Traceback" not in said
+    ended = called(*arguments)
+    assert ended.returncode == code, ended.stderr
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_what_the_ground_hears_is_what_the_run_folder_holds(tmp_path, started):
-    n_frames = 500  # longer than the pause after which a station that waited for the agent tries again
+    n_frames = 50  # 5 s: longer than the pause after which a station that waited for the agent tries again
+    video = make_video(tmp_path / "v.mkv", frames=n_frames, rate=10)
     endpoint = f"ipc://{tmp_path}/live"
     ground = started("ground", endpoint, "--out", tmp_path / "ground", "--until-end")
     assert "listening" in ground.stderr.readline()
     run = finished(
         "run",
         "--source",
-        SMALL.format(n=n_frames),
+        f"{video}?pace=1",
         *FAST,
         "--out",
         tmp_path / "run",
@@ -144,7 +166,7 @@ def test_a_dead_camera_does_not_delay_the_end(tmp_path, started):
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["frames"] == 0
 
 
-def test_a_running_agent_answers_commands_from_another_process(tmp_path, started):
+def test_a_running_agent_answers_commands_from_another_process(tmp_path, started, called):
     endpoint = f"ipc://{tmp_path}/live"
     run = started(
         "run",
@@ -157,11 +179,11 @@ def test_a_running_agent_answers_commands_from_another_process(tmp_path, started
         f'publish.endpoint="{endpoint}"',
     )
     control = f"{endpoint}.control"
-    status = finished("control", control, "status", "--deadline", 60)
+    status = called("control", control, "status", "--deadline", 60)
     assert status.returncode == 0, status.stderr
     assert json.loads(status.stdout)["frames"] >= 0
-    assert finished("control", control, "set_alert_budget", "alerts_per_hour=3").returncode == 0
-    refused = finished("control", control, "set_alert_budget", "alerts_per_hour=-3")
+    assert called("control", control, "set_alert_budget", "alerts_per_hour=3").returncode == 0
+    refused = called("control", control, "set_alert_budget", "alerts_per_hour=-3")
     assert refused.returncode != 0
     assert "alerts_per_hour" in refused.stderr
     run.send_signal(signal.SIGINT)
@@ -170,13 +192,14 @@ def test_a_running_agent_answers_commands_from_another_process(tmp_path, started
 
 
 @pytest.mark.parametrize(("options", "code", "frames"), [([], 0, 10), (["--strict"], 4, None)])
-def test_a_taken_port_ends_only_a_strict_run(tmp_path, options, code, frames):
+def test_a_taken_port_ends_only_a_strict_run(tmp_path, called, options, code, frames):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         live = ["--set", f"publish.endpoint=tcp://127.0.0.1:{port}"]
-        done = finished("run", "--source", SMALL.format(n=10), *FAST, "--out", tmp_path / "run", *live, *options)
+        run = called if options else finished  # whose log goes to stderr
+        done = run("run", "--source", SMALL.format(n=10), *FAST, "--out", tmp_path / "run", *live, *options)
     assert done.returncode == code, done.stderr
     assert str(port) in done.stderr
     assert "Traceback" not in done.stderr
@@ -186,14 +209,14 @@ def test_a_taken_port_ends_only_a_strict_run(tmp_path, options, code, frames):
         assert "port_taken" in notices
 
 
-def test_a_run_that_goes_on_says_so_first_and_a_second_agent_is_refused(tmp_path, started):
+def test_a_run_that_goes_on_says_so_first_and_a_second_agent_is_refused(tmp_path, started, called):
     call = ["run", "--source", SMALL.format(n=100_000), *FAST, "--out", tmp_path / "run", "--set", "publish.endpoint="]
     first = started(*call)
     wait_for(lambda: (tmp_path / "run" / "run.json").exists())
-    second = finished(*call)
+    second = called(*call)
     assert second.returncode == 78
     assert f"process {first.pid}" in second.stderr
-    time.sleep(2.0)
+    wait_for(lambda: any(open_run(tmp_path / "run").messages({"score"})))
     first.send_signal(signal.SIGHUP)  # as when a terminal closes: the end is an orderly one
     assert first.wait(20) == 0
     frames = json.loads((tmp_path / "run" / "summary.json").read_text())["frames"]
@@ -202,15 +225,18 @@ def test_a_run_that_goes_on_says_so_first_and_a_second_agent_is_refused(tmp_path
     again.send_signal(signal.SIGTERM)
     assert again.wait(20) == 0
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["frames"] >= frames > 0
-    other = finished(*call, "--set", "agent.id=cam9")
+    other = called(*call, "--set", "agent.id=cam9")
     assert other.returncode == 78
     assert "cam9" in other.stderr
 
 
 def test_a_run_that_goes_on_tells_what_it_knows_before_its_first_frame(tmp_path):
-    call = ["run", "--source", SMALL.format(n=200), *FAST, "--out", tmp_path, "--set", "publish.endpoint="]
-    for _ in range(2):
-        assert finished(*call).returncode == 0
+    settings = [f'source.uri="{SMALL.format(n=200)}"', "source.width=160", "source.height=120", "publish.endpoint="]
+    config = load_config(None, settings)
+    again = RunOptions(out=tmp_path)
+    again.on_message = lambda message: again.stop.set() if isinstance(message, Score) else None
+    for options in (RunOptions(out=tmp_path), again):
+        assert run_agent(config, options).exit_code == 0
     messages = list(open_run(tmp_path).messages())
     (first, second) = sorted({message.epoch for _, message in messages})
     told = [(kind, message) for kind, message in messages if message.epoch == second]
@@ -228,12 +254,14 @@ def test_a_run_that_goes_on_tells_what_it_knows_before_its_first_frame(tmp_path)
     ("endpoint", "words"),
     [("tcp://no-such-host.invalid:5570", "no-such-host.invalid is not known"), ("tcp://127.0.0.1:9", "refused")],
 )
-def test_a_station_that_never_connects_says_since_when_and_why(endpoint, words):
-    done = finished("ground", endpoint, "--seconds", 5)
-    assert done.returncode == 3
-    assert f"not connected to {endpoint} for" in done.stderr
-    assert words in done.stderr
-    assert "no gap" not in done.stderr
+def test_a_station_that_never_connects_says_since_when_and_why(monkeypatch, capsys, endpoint, words):
+    monkeypatch.setattr(ground, "CONNECTED_WITHIN_S", 0.3)
+    station = ground.GroundStation(endpoint, keys=None, agent=None, out=None)
+    assert station.listen(threading.Event(), until_end=False, seconds=1.0) == 3
+    said = capsys.readouterr().err
+    assert f"not connected to {endpoint} for" in said
+    assert words in said
+    assert "no gap" not in said
 
 
 def heard(socket_, until, seconds=60.0):

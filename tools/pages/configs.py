@@ -6,6 +6,7 @@ it is.
 
 import argparse
 import ast
+import functools
 import inspect
 import io
 import pathlib
@@ -89,6 +90,7 @@ def _line(section: str, key: str, comment: str) -> str:
     return f"{found}  # {comment}" if comment else found
 
 
+@functools.cache
 def comments_of(section: type) -> dict[str, str]:
     """Return the comment that stands behind each field of a section in its source."""
     source = inspect.getsource(section)

@@ -41,6 +41,11 @@ def test_the_man_page_has_every_command_and_no_line_that_roff_takes_for_its_own(
     assert {line.split()[0] for line in page.splitlines() if line.startswith(".")} <= known
 
 
+@pytest.fixture(scope="module")
+def completion():
+    return bash_completion()
+
+
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -51,10 +56,10 @@ def test_the_man_page_has_every_command_and_no_line_that_roff_takes_for_its_own(
         (["run", "--fr"], {"--fresh"}),
     ],
 )
-def test_bash_completes_commands_members_and_options(typed, offered, tmp_path):
+def test_bash_completes_commands_members_and_options(completion, typed, offered, tmp_path):
     words = " ".join(f"'{word}'" for word in ["stillwatch", *typed])
     call = f"COMP_WORDS=({words}); COMP_CWORD={len(typed)}; _stillwatch"
-    script = f"{bash_completion()}\n{call}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    script = f"{completion}\n{call}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert offered <= set(done.stdout.split())
     assert all(word.startswith(typed[-1]) for word in done.stdout.split())

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from stillwatch.tools.station.demo import Demo
+from stillwatch.tools.station import demo as demonstration
 from stillwatch.tools.station.settings import StationSettings
 from stillwatch.transport.live import why_unreachable
 
@@ -12,8 +12,9 @@ WITHIN_S = 200.0
 
 
 @pytest.mark.slow
-def test_every_agent_of_the_demonstration_can_be_heard_where_the_station_listens(tmp_path):
-    demo = Demo(str(tmp_path))
+def test_every_agent_of_the_demonstration_can_be_heard_where_the_station_listens(monkeypatch, tmp_path):
+    monkeypatch.setattr(demonstration, "FRAMES", 10_000)  # more than are seen here; millions take long to plan
+    demo = demonstration.Demo(str(tmp_path))
     endpoints = [agent.endpoint for agent in demo.settings(StationSettings()).agents.values()]
     demo.start()
     try:

@@ -1,0 +1,66 @@
+"""How the contract suite plays stages that look at pictures or at words: one told value a frame."""
+
+from types import SimpleNamespace
+
+import numpy as np
+from capture_sources import frame_of
+
+from stillwatch.base import FIXED
+from stillwatch.contents import ViewContents
+from stillwatch.epochs import Models
+from stillwatch.events.records import EventRecord
+from stillwatch.features.rows import Rows
+from stillwatch.novelty.regions import Region
+from stillwatch.novelty.score import Score
+from stillwatch.pipeline.best_view import BestView
+from stillwatch.tools.checks.corpus import HEIGHT, WIDTH
+from stillwatch.transport.wire import EventKind
+
+RATE = 10
+NS = 10**9
+WORDS = (6, 8)
+
+
+def t_of(i: int) -> int:
+    return (i + 1) * NS // RATE
+
+
+def play_view(view: BestView, frames: range) -> list:
+    told = []
+    for i in frames:
+        rng = np.random.default_rng(i)
+        x = 0.6 * float(rng.random())
+        regions = [Region((x, 0.1, x + 0.3, 0.4), (x + 0.15, 0.25), 30.0 * float(rng.random()) + 1.0, 6, 0)]
+        nothing = np.zeros((1, 1), np.float32)
+        score = Score(1.0, 500.0, 0.0, nothing, np.zeros(0, np.int64), False, 1.0, regions, 7, t_of(i))
+        frame = frame_of(rng.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8), i / RATE, sequence=i)
+        record = EventRecord(0, EventKind.NOVEL, "update", 0.5, i // 25 * 25, 0, 1.0, 1.0, 500.0, 7, np.zeros(0))
+        told.append(view.tell([record] if i % 5 == 4 else [], frame, score, i // 25 * 25))
+    return told
+
+
+class TwoTopics:
+    """A topic model that tells words by the sign of their first value."""
+
+    alpha = np.array([6.0, 2.0])
+    corpus = SimpleNamespace(ids=np.array([4, 9]))
+
+    def segment(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        labels = (words[:, 0] > 0.0).astype(np.int64)
+        return self.alpha + np.bincount(labels, minlength=2), labels
+
+
+def play_contents(contents: ViewContents, frames: range) -> list:
+    """Every seventh frame is an event's, every eleventh shows nothing; the model changes now and then."""
+    told, models = [], {}
+    for i in frames:
+        rng = np.random.default_rng(i)
+        words = rng.normal(-1.0 + 2.0 * rng.random(), 1.0, (48, 4)).astype(np.float32)
+        nothing, flags = np.zeros((0, 4), np.float32), np.zeros(0, bool)
+        valid = np.full(48, i % 11 != 0)
+        rows = Rows(nothing, nothing, flags, nothing, (0, 0), nothing, nothing, FIXED, True, words, valid, WORDS)
+        model = models.setdefault(i // 40, Models({"topics": TwoTopics()}, epoch=i // 40, activated_frame=0))
+        found = contents.look(rows, model)
+        told.append((contents.is_due(t_of(i)), repr(found)))
+        contents.settle(found, t_of(i), in_event=i % 7 == 0)
+    return told
