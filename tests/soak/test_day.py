@@ -54,7 +54,7 @@ def test_a_day_leaves_no_memory_descriptor_thread_or_hour_behind(tmp_path, capsy
     assert all(last <= first * MOST_GROWTH for first, last in found["least_mb"])
     assert found["hours_without_word"] == []
     assert found["hours"] >= int(HOURS)
-    assert "config_read" in found["codes"]
+    assert "config_read" in found["notices"]
     assert "Watched for" in page
     for held in zip(*day.held, strict=True):  # descriptors, threads: but for a camera that is just being opened
         assert max(held) - min(held) <= 3

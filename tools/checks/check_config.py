@@ -4,11 +4,13 @@ The `check-config` command. The stages are built for it, so that the table is wh
 """
 
 import argparse
+import contextlib
 import sys
 
-from stillwatch.base import ConfigError
+from stillwatch.base import ConfigError, RealClock, SourceError
 from stillwatch.process import LIBRARIES_BYTES, check_memory, planned_memory
-from stillwatch.settings import Problem, load_config
+from stillwatch.settings import Config, Problem, load_config
+from stillwatch.sources import open_source
 from stillwatch.tools.shared import existing, print_json
 
 
@@ -18,12 +20,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def _check_source(config: Config) -> None:
+    """Raise ConfigError where nobody could make a source of source.uri; whether it is there is another question.
+
+    One with a secret still to be filled in is left alone: its environment is that of the service.
+    """
+    if "${" not in config.source.uri:
+        with contextlib.suppress(SourceError):
+            open_source(config.source.uri, config.source, RealClock())
+
+
 def main(args: argparse.Namespace) -> int:
     problems, memory, config = [], [], None
     try:
         config = load_config(args.config, args.set, opens_source=False)
         memory = planned_memory(config)
         check_memory(config, memory, str(args.config))
+        _check_source(config)
     except ConfigError as error:
         problems = [p if isinstance(p, Problem) else Problem(args.config, "", "", str(p)) for p in error.problems]
     total = sum(n_bytes for _, n_bytes in memory)

@@ -70,8 +70,9 @@ def test_one_file_is_inspected_in_the_same_form(name, places, capsys):
     assert of_schema("inspect", capsys.readouterr().out)["whole"] is True
 
 
-def test_what_is_wrong_with_a_config_has_the_same_form(tmp_path, capsys):
-    (tmp_path / "a.toml").write_text("[source]\nwidth = 1\n")
+@pytest.mark.parametrize("line", ["width = 1", "uri = 'rtsp://user:word@ho st:99999/x'", "uri = 'synthetic:moon'"])
+def test_what_is_wrong_with_a_config_has_the_same_form(line, tmp_path, capsys):
+    (tmp_path / "a.toml").write_text(f"[source]\n{line}\n")
     assert main(["check-config", str(tmp_path / "a.toml"), "--json"]) == 78
     assert of_schema("check-config", capsys.readouterr().out)["errors"]
 
