@@ -24,6 +24,7 @@ from stillwatch.settings import Config, load_config
 from stillwatch.tools.field.probe import Row, probe
 from stillwatch.tools.shared import existing, print_json
 from stillwatch.transport.live import load_server_keys
+from stillwatch.transport.thin import read_link_key
 from stillwatch.transport.wire import TransportError
 
 HOT_C = 80.0
@@ -148,7 +149,7 @@ def _disk(out: pathlib.Path) -> Row:
     while not place.exists():
         place = place.parent if place.parent != place else pathlib.Path("/")
     disk = shutil.disk_usage(place)
-    found = f"{out}: {disk.free / 1e9:.1f} GB free of {disk.total / 1e9:.1f}"
+    found = f"{out}: {disk.free / 1e9:.1f} GB free of {disk.total / 1e9:.1f}{mounted(place.resolve())}"
     try:
         with tempfile.NamedTemporaryFile(dir=place, prefix=".doctor-"):
             pass
@@ -157,6 +158,21 @@ def _disk(out: pathlib.Path) -> Row:
         return Row("disk", False, f"{found}; {place} cannot be written: {error.strerror}", remedy)
     least = Config().storage.min_free_bytes
     return Row("disk", disk.free > least, found, f"free some: below {least / 1e6:.0f} MB nothing is written")
+
+
+def mounted(place: pathlib.Path, table: str = "/proc/self/mounts") -> str:
+    """Return in words where the file system of a place is mounted, as Linux tells it; empty where nobody tells."""
+    best = ("", "")
+    with suppress(OSError):
+        for line in pathlib.Path(table).read_text().splitlines():
+            _, where, kind, *_ = line.split()
+            where = where.replace("\\040", " ")
+            if place.is_relative_to(where) and len(where) >= len(best[0]):
+                best = (where, kind)
+    if not best[0]:
+        return ""
+    passing = ": GONE AT THE NEXT BOOT" if best[1] in ("tmpfs", "ramfs") else ""
+    return f", {best[1]} on {best[0]}{passing}"
 
 
 def _memory(config: Config) -> Row:
@@ -181,31 +197,46 @@ def _available_bytes() -> int | None:
 
 
 def _keys(config: Config) -> Row:
-    publish = config.publish
+    publish, link = config.publish, config.link
+    if link.preset and link.key_file:
+        read_link_key(link.key_file)
+    thin = f"; thin link: {link.key_file or 'none, frames are not authenticated'}" if link.preset else ""
     if not publish.key_file:
-        return Row("keys", True, "none: this machine alone may listen")
+        return Row("keys", True, f"none: this machine alone may listen{thin}")
     keys = load_server_keys(publish.key_file, publish.allow_file)
     readers, commanders = (len(keys.allowed.get(role, ())) for role in ("data", "control"))
     mode = stat.S_IMODE(os.stat(publish.key_file).st_mode)
-    found = f"{publish.key_file} (mode {mode:04o}): {readers} may read, {commanders} may command"
+    found = f"{publish.key_file} (mode {mode:04o}): {readers} may read, {commanders} may command{thin}"
     return Row("keys", readers > 0, found, f"add public keys to {publish.allow_file or 'publish.allow_file'}")
 
 
 def _ports(config: Config) -> Row:
-    endpoint = config.publish.endpoint
-    if not endpoint.startswith("tcp://") or endpoint.endswith(":0"):
-        return Row("ports", True, endpoint or "nothing is published")
-    host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
-    taken = []
-    for number in range(int(port), int(port) + 3):
-        with socket.socket(socket.AF_INET6 if "[" in host else socket.AF_INET) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host.strip("[]").replace("*", ""), number))
-            except OSError as error:
-                taken.append(f"{number} ({error.strerror})")
-    found = f"{endpoint} and two above" + (f": not to be had {', '.join(taken)}" if taken else ": free")
-    return Row("ports", not taken, found, "stop the other program (perhaps this agent), or another publish.endpoint")
+    endpoint, figures = config.publish.endpoint, config.metrics.endpoint
+    wanted: list[tuple[str, int]] = []
+    told = [endpoint or "nothing is published"]
+    if endpoint.startswith("tcp://") and not endpoint.endswith(":0"):
+        host, _, port = endpoint.removeprefix("tcp://").rpartition(":")
+        wanted += [(host, number) for number in range(int(port), int(port) + 3)]
+        told = [f"{endpoint} and two above"]
+    if figures:
+        host, _, port = figures.rpartition(":")
+        wanted.append((host, int(port)))
+        told.append(f"metrics on {figures}")
+    taken = [why for host, number in wanted if (why := _taken(host, number))]
+    state = f": not to be had {', '.join(taken)}" if taken else ": free" if wanted else ""
+    remedy = "stop the other program (perhaps this agent), or another publish.endpoint or metrics.endpoint"
+    return Row("ports", not taken, ", ".join(told) + state, remedy)
+
+
+def _taken(host: str, number: int) -> str:
+    """Return why a port cannot be bound; empty where it can."""
+    with socket.socket(socket.AF_INET6 if "[" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host.strip("[]").replace("*", ""), number))
+        except OSError as error:
+            return f"{number} ({error.strerror})"
+    return ""
 
 
 def _systemd() -> Row:

@@ -2,7 +2,9 @@
 
 import json
 import logging
+import pathlib
 import shutil
+import socket
 import subprocess
 import time
 
@@ -11,7 +13,7 @@ from recordings import make_video
 
 from stillwatch.base import ExitCode, UsageError, VirtualClock
 from stillwatch.tools.cli import main
-from stillwatch.tools.field.doctor import times_slowed
+from stillwatch.tools.field.doctor import mounted, times_slowed
 from stillwatch.tools.field.probe import keys_row, stamps_row
 from stillwatch.tools.field.unit import Service, unit_text
 from stillwatch.tools.shared.logs import JournalLine, JsonLine, NotOften
@@ -83,6 +85,29 @@ def test_the_doctor_looks_at_stamps_and_key_frames_of_a_source(tmp_path, capsys)
     assert rows["source"]["ok"]
     assert rows["time stamps"]["found"].endswith("all rise")
     assert rows["key frames"]["ok"]
+
+
+def test_the_doctor_names_a_port_that_is_taken_whoever_wants_it(tmp_path, capsys):
+    config = tmp_path / "a.toml"
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        config.write_text(
+            f'[source]\nuri = "synthetic:room"\n[publish]\nendpoint = ""\n[metrics]\nendpoint = "127.0.0.1:{port}"\n'
+        )
+        main(["doctor", str(config), "--out", str(tmp_path), "--json"])
+    row = next(row for row in json.loads(capsys.readouterr().out)["rows"] if row["check"] == "ports")
+    assert not row["ok"]
+    assert f"{port} (Address already in use)" in row["found"]
+    assert "metrics.endpoint" in row["remedy"]
+
+
+def test_a_file_system_in_memory_is_called_one(tmp_path):
+    table = tmp_path / "mounts"
+    table.write_text("a / ext4 rw 0 0\nb /run tmpfs rw 0 0\nc /mnt/my\\040disk vfat rw 0 0\n")
+    assert mounted(pathlib.Path("/var/lib"), str(table)) == ", ext4 on /"
+    assert mounted(pathlib.Path("/run/x"), str(table)) == ", tmpfs on /run: GONE AT THE NEXT BOOT"
+    assert mounted(pathlib.Path("/mnt/my disk/y"), str(table)) == ", vfat on /mnt/my disk"
+    assert mounted(pathlib.Path("/x"), str(tmp_path / "none")) == ""
 
 
 @pytest.mark.parametrize(
