@@ -9,6 +9,8 @@ from numba import types
 from stillwatch.kernels._jit import kernel
 from stillwatch.kernels._types import f4, f8, i4, i8, matrix, read_matrix, read_vector, vector
 
+MANY = 10  # centres of a component from which on the innermost loop of a search runs over them, not over columns
+
 
 @kernel(i8(read_vector(f8), read_vector(f8), i8, i8, vector(i8)))
 def pick_seeds(weights, distances, n_items, n_seeds, chosen):
@@ -55,47 +57,89 @@ def own_distances(x, n_items, candidates, metric, label, centres, out):
         out[i] = total
 
 
+@kernel(types.void(read_matrix(f4), read_matrix(f8), read_matrix(f8), i8, i8, i8, i8, i8, i8, vector(f8)))
+def _add_squares(x, metric, turned, i, own, low, n, d, end, sums):
+    """Add to `sums` the weighted squared differences of item i from n centres in columns d to end.
+
+    Four columns a pass: sums are read and written once, and the terms are added in the order of columns.
+    """
+    while d < end:
+        four = 4 if d + 4 <= end else 1
+        v0, w0, r0 = 1.0 * x[i, d], metric[own, d], turned[d, low : low + n]
+        if four == 1:
+            for c in range(n):
+                e0 = v0 - r0[c]
+                sums[c] += w0 * e0 * e0
+        else:
+            v1, w1, r1 = 1.0 * x[i, d + 1], metric[own, d + 1], turned[d + 1, low : low + n]
+            v2, w2, r2 = 1.0 * x[i, d + 2], metric[own, d + 2], turned[d + 2, low : low + n]
+            v3, w3, r3 = 1.0 * x[i, d + 3], metric[own, d + 3], turned[d + 3, low : low + n]
+            for c in range(n):
+                e0, e1, e2, e3 = v0 - r0[c], v1 - r1[c], v2 - r2[c], v3 - r3[c]
+                sums[c] = sums[c] + w0 * e0 * e0 + w1 * e1 * e1 + w2 * e2 * e2 + w3 * e3 * e3
+        d += four
+
+
 @kernel(
     i8(
-        read_matrix(f4), i8, read_matrix(i4), read_matrix(f8), matrix(f8), vector(i8), i8, vector(f8), vector(i8),
-        vector(f8),
+        read_matrix(f4), i8, read_matrix(i4), read_matrix(f8), read_matrix(f8), matrix(f8), vector(i8), i8, vector(f8),
+        vector(i8), vector(f8),
     )
 )  # fmt: skip
-def move_nearer(x, n_items, candidates, metric, turned, starts, first, sums, label, distances):
+def move_nearer(x, n_items, candidates, metric, centres, turned, starts, first, sums, label, distances):
     """Move each item to the nearest centre of its candidates where that is nearer than its own; return how many moved.
+
+    A sum of squares only grows: what is too far after a third of the columns is left there.
 
     candidates : ndarray of shape (>= n_items, n), int32: components whose centres an item may move to, its own first;
         -1 is none
     metric : (n_components, n_dims), float64: what squared differences of a component's items are weighted by
-    turned : (n_dims, n_centres), float64: centres sorted by component, one a column, so that the innermost loop runs
-        over centres;  starts : (n_components + 1,), int64: component k owns columns starts[k] to starts[k + 1]
-    first : group of column 0;  sums : (>= n_centres,), float64, workspace
+    centres : (n_centres, n_dims), float64, sorted by component;  turned : (n_dims, n_centres), float64: its transpose,
+        so that where a component has many the innermost loop runs over them
+    starts : (n_components + 1,), int64: component k owns centres starts[k] to starts[k + 1]
+    first : group of centre 0;  sums : (>= n_centres,), float64, workspace
     label, distances : (>= n_items,), int64 and float64, updated
     """
     moved = 0
+    n_dims = x.shape[1]
+    third = 4 * (n_dims // 12)
     for i in range(n_items):
         own = candidates[i, 0]
         found = -1
+        least = distances[i]
         for j in range(candidates.shape[1]):
             k = candidates[i, j]
             if k < 0 or starts[k] == starts[k + 1]:
                 continue
             low, high = starts[k], starts[k + 1]
             n = high - low
-            part = sums[:n]
-            part[:] = 0.0
-            for d in range(x.shape[1]):
-                value, weight = 1.0 * x[i, d], metric[own, d]
-                row = turned[d, low:high]
-                for c in range(n):
-                    difference = value - row[c]
-                    part[c] += weight * difference * difference
+            if n < MANY:
+                for c in range(low, high):
+                    total = 0.0
+                    for d in range(n_dims):
+                        difference = x[i, d] - centres[c, d]
+                        total += metric[own, d] * difference * difference
+                        if d == third and total >= least:
+                            break
+                    if total < least:
+                        least = total
+                        found = c
+                continue
+            sums[:n] = 0.0
+            _add_squares(x, metric, turned, i, own, low, n, 0, third, sums)
+            near = 0
             for c in range(n):
-                if part[c] < distances[i]:
-                    distances[i] = part[c]
+                near += sums[c] < least
+            if near == 0:
+                continue
+            _add_squares(x, metric, turned, i, own, low, n, third, n_dims, sums)
+            for c in range(n):
+                if sums[c] < least:
+                    least = sums[c]
                     found = low + c
         if found >= 0:
             label[i] = first + found
+            distances[i] = least
             moved += 1
     return moved
 

@@ -95,13 +95,13 @@ def sticks_expectation(counts, order, alpha, log_weight, weight):
         left *= second / (first + second)
 
 
-@kernel(f8(matrix(f8), i8, i8, read_vector(f8), i8, matrix(i4), matrix(f8)))
+@kernel(f8(read_matrix(f8), i8, i8, read_vector(f8), i8, matrix(i4), matrix(f8)))
 def respond_dense(logits, n_rows, n_components, counts, first, candidates, shares):
     """Keep the few largest components of each row, normalise them, and return the sum of n_s log sum_k exp S_sk.
 
     Equation 2.12 over the kept k. Kept: at most candidates.shape[1] components a row, each within 1e-10 of the best.
 
-    logits : ndarray of shape (block, capacity), float64; rows 0 to n_rows are read and destroyed
+    logits : ndarray of shape (block, capacity), float64; rows 0 to n_rows are read
     counts : ndarray of shape (n_items,), float64, points an item stands for
     first : int64, item of logits row 0
     candidates : ndarray of shape (n_items, n_kept), int32, written from row `first`; -1 where fewer are kept
@@ -111,25 +111,30 @@ def respond_dense(logits, n_rows, n_components, counts, first, candidates, share
     n_kept = candidates.shape[1]
     for row in range(n_rows):
         item = first + row
-        best = -np.inf
+        n_found = 0
         for k in range(n_components):
-            best = max(best, logits[row, k])
+            value = logits[row, k]
+            if n_found == n_kept and not value > shares[item, n_kept - 1]:
+                continue
+            if n_found > 0 and not value > shares[item, 0] - LEAST_LOG_SHARE:
+                continue
+            at = min(n_found, n_kept - 1)
+            while at > 0 and value > shares[item, at - 1]:
+                shares[item, at] = shares[item, at - 1]
+                candidates[item, at] = candidates[item, at - 1]
+                at -= 1
+            shares[item, at] = value
+            candidates[item, at] = k
+            n_found = min(n_found + 1, n_kept)
+        best = shares[item, 0]
         mass = 0.0
         for j in range(n_kept):
-            top = 0
-            for k in range(1, n_components):
-                if logits[row, k] > logits[row, top]:
-                    top = k
-            value = logits[row, top]
-            if j > 0 and not value > best - LEAST_LOG_SHARE:
-                for rest in range(j, n_kept):
-                    candidates[item, rest] = NO_COMPONENT
-                    shares[item, rest] = 0.0
-                break
-            candidates[item, j] = top
-            shares[item, j] = math.exp(value - best)
-            mass += shares[item, j]
-            logits[row, top] = -np.inf
+            if j < n_found and (j == 0 or shares[item, j] > best - LEAST_LOG_SHARE):
+                shares[item, j] = math.exp(shares[item, j] - best)
+                mass += shares[item, j]
+            else:
+                candidates[item, j] = NO_COMPONENT
+                shares[item, j] = 0.0
         for j in range(n_kept):
             shares[item, j] /= mass
         total += counts[item] * (best + math.log(mass))
@@ -210,31 +215,36 @@ def scatter_logits(rows, places, logits, shares):
 
 
 @kernel(
-    types.void(read_vector(i8), read_vector(i8), read_vector(f8), read_vector(f8), f8, i8, read_vector(f8), vector(i8))
-)
-def strangest(rows, places, logits, counts, constant, fresh, limits, seeds):
-    """Write the items of a component's list that fit it worst, among those that it fits best; -1 where there is none.
+    types.void(
+        read_matrix(i4), read_vector(f8), read_vector(f8), i8, read_vector(f8), i8, i8, read_vector(f8), matrix(i8)
+    )
+)  # fmt: skip
+def strangest(candidates, logits, counts, n_items, constants, n_components, fresh, limits, seeds):
+    """Write the items that fit their component worst, among those that it fits best; -1 where there is none.
 
-    rows, places, logits : ndarray of shape (n,): the list of a component, and the log joints of its items
-    constant : float64, the log joint at the mean, so that 2 (constant - logit) is the expected squared distance
+    candidates : ndarray of shape (>= n_items, n), int32, an item's likeliest component first
+    logits : ndarray of shape (>= n_items,), float64, the items' log joints with that one
+    constants : ndarray of shape (n_components,), float64, the log joint at each mean, so that
+        2 (constant - logit) is the expected squared distance
     fresh : int64, items from this one on are new in this epoch
     limits : ndarray of shape (2,), float64: squared distances above which a fresh item, and any item, are looked at
-    seeds : ndarray of shape (2,), int64, written: the farthest fresh item; the one of most points times excess
+    seeds : ndarray of shape (>= n_components, 2), int64, written: the farthest fresh item; the one of most points
+        times excess
     """
-    seeds[0] = NO_COMPONENT
-    seeds[1] = NO_COMPONENT
-    farthest = limits[0]
-    most = 0.0
-    for i in range(rows.shape[0]):
-        if places[i] != 0:
-            continue
-        distance = 2.0 * (constant - logits[i])
-        if rows[i] >= fresh and distance > farthest:
-            farthest = distance
-            seeds[0] = rows[i]
-        if counts[rows[i]] * (distance - limits[1]) > most:
-            most = counts[rows[i]] * (distance - limits[1])
-            seeds[1] = rows[i]
+    for k in range(n_components):
+        seeds[k, :] = NO_COMPONENT
+    for item in range(n_items):
+        k = candidates[item, 0]
+        distance = 2.0 * (constants[k] - logits[item])
+        if item >= fresh and distance > limits[0]:
+            held = seeds[k, 0]
+            if held < 0 or distance > 2.0 * (constants[k] - logits[held]):
+                seeds[k, 0] = item
+        excess = counts[item] * (distance - limits[1])
+        if excess > 0.0:
+            held = seeds[k, 1]
+            if held < 0 or excess > counts[held] * (2.0 * (constants[k] - logits[held]) - limits[1]):
+                seeds[k, 1] = item
 
 
 @kernel(f8(f8))
@@ -273,6 +283,70 @@ def overlap(candidates, shares, counts, n_items, out):
                 a, b = candidates[item, i], candidates[item, j]
                 if a != NO_COMPONENT and b != NO_COMPONENT:
                     out[min(a, b), max(a, b)] += counts[item] * shares[item, i] * shares[item, j]
+
+
+@kernel(i8(read_matrix(f8), read_vector(f8), read_matrix(i8), i8, f8, matrix(i8)))
+def choose_pairs(overlaps, counts, near, n_components, least, pairs):
+    """Write pairs a < b, rising, that share more than `least` of the smaller one, or where one is near the other.
+
+    overlaps : ndarray of shape (capacity, capacity), float64, as `overlap` writes it
+    near : ndarray of shape (>= n_components, n), int64, components near each, -1 is none
+    pairs : ndarray of shape (>= n (n - 1) / 2, 2), int64, written;  returns how many
+    """
+    n_pairs = 0
+    for a in range(n_components):
+        for b in range(a + 1, n_components):
+            chosen = overlaps[a, b] > least * min(counts[a], counts[b])
+            for j in range(near.shape[1]):
+                chosen = chosen or near[a, j] == b or near[b, j] == a
+            if chosen:
+                pairs[n_pairs, 0] = a
+                pairs[n_pairs, 1] = b
+                n_pairs += 1
+    return n_pairs
+
+
+@kernel(types.void(read_vector(f8), read_vector(i8), f8, read_matrix(i8), i8, matrix(f8), vector(i8), vector(f8)))
+def add_stick_gains(counts, order, alpha, pairs, n_pairs, parts, rank, gains):
+    """Add to `gains` what the evidence of the sticks gains where each pair is one: `sticks_evidence` after less before.
+
+    Only sticks between the place of the pair's sum and that of its smaller part change.
+
+    counts : ndarray of shape (n,), float64;  order : (n,), int64, component of each stick, largest first
+    pairs : ndarray of shape (>= n_pairs, 2), int64
+    parts : ndarray of shape (3, >= n + 1), float64, workspace: evidence of the sticks from each one on, the same of
+        those before it, mass from it on;  rank : (>= n,), int64, workspace
+    gains : ndarray of shape (>= n_pairs,), float64, added to
+    """
+    n = counts.shape[0]
+    parts[0, n] = 0.0
+    parts[2, n] = 0.0
+    for position in range(n - 1, -1, -1):
+        k = order[position]
+        rank[k] = position
+        one = log_stick(counts[k], parts[2, position + 1], alpha)
+        parts[1, position] = one
+        parts[0, position] = parts[0, position + 1] + one
+        parts[2, position] = parts[2, position + 1] + counts[k]
+    before = 0.0
+    for position in range(n):
+        one = parts[1, position]
+        parts[1, position] = before
+        before += one
+    parts[1, n] = before
+    for i in range(n_pairs):
+        a, b = pairs[i, 0], pairs[i, 1]
+        joined = counts[a] + counts[b]
+        position = max(rank[a], rank[b])
+        total, after = parts[0, position + 1], parts[2, position + 1]
+        while position >= 0 and (position == rank[a] or position == rank[b] or counts[order[position]] <= joined):
+            k = order[position]
+            if k != a and k != b:
+                total += log_stick(counts[k], after, alpha)
+                after += counts[k]
+            position -= 1
+        total += log_stick(joined, after, alpha)
+        gains[i] += total + parts[1, position + 1] - parts[0, 0]
 
 
 @kernel(types.void(read_matrix(f4), read_vector(i8), read_vector(f8), read_vector(f8), vector(f8), vector(f8)))

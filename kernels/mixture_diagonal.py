@@ -9,9 +9,11 @@ import numpy as np
 from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
-from stillwatch.kernels._types import f4, f8, i8, matrix, read_matrix, read_vector, vector
+from stillwatch.kernels._types import f4, f8, i4, i8, matrix, read_matrix, read_vector, vector
 from stillwatch.kernels.mixture_common import (
+    NO_COMPONENT,
     digamma,
+    list_weights,
     principal_direction,
     side_of_plane,
     split_entropy,
@@ -68,6 +70,23 @@ def moments(x, second, n_clumps, rows, weights, centre, spread, mean, scatter):
     return count
 
 
+@kernel(f8(f8, i8, read_vector(f8), f8))
+def _evidence(count, n_dims, prior, log_b):
+    """Return the log marginal likelihood of `count` points from the sum of log b over dimensions."""
+    kappa = prior[0] + count
+    a = prior[1] + 0.5 * count
+    return (
+        n_dims
+        * (
+            math.lgamma(a)
+            - math.lgamma(prior[1])
+            + prior[1] * math.log(prior[2])
+            + 0.5 * (math.log(prior[0] / kappa) - count * LOG_2PI)
+        )
+        - a * log_b
+    )
+
+
 @kernel(types.void(f8, read_vector(f8), read_vector(f8), read_vector(f8), vector(f8), vector(f8), vector(f8)))
 def posterior(count, mean, scatter, prior, post_mean, precision, out):
     """Write the Normal-gamma posterior of a component from its statistics (thesis 2.8; Murphy's Normal-gamma).
@@ -91,17 +110,120 @@ def posterior(count, mean, scatter, prior, post_mean, precision, out):
         off = mean[d] - post_mean[d]
         fit += precision[d] * (scatter[d] + count * off * off)
     out[0] = 0.5 * (n_dims * (digamma(a) - LOG_2PI - 1.0 / kappa) - log_b)
-    out[1] = (
-        n_dims
-        * (
-            math.lgamma(a)
-            - math.lgamma(prior[1])
-            + prior[1] * math.log(prior[2])
-            + 0.5 * (math.log(prior[0] / kappa) - count * LOG_2PI)
-        )
-        - a * log_b
-    )
+    out[1] = _evidence(count, n_dims, prior, log_b)
     out[2] = count * out[0] - 0.5 * fit
+
+
+@kernel(
+    types.void(
+        read_matrix(f4), read_matrix(f4), i8, read_vector(f8), read_matrix(f8), read_vector(i8), read_vector(i8),
+        read_vector(i8), i8, read_vector(f8), read_vector(f8), vector(f8), vector(f8), matrix(f8), matrix(f8),
+        matrix(f8), matrix(f8), matrix(f8),
+    )
+)  # fmt: skip
+def maximise(
+    x, second, n_clumps, counts, shares, offsets, rows, places, n_components, prior, spread, weights, count, mean,
+    scatter, post_mean, precision, fits,
+):  # fmt: skip
+    """Write statistics and posterior of every component from the responsibilities: `moments`, then `posterior`.
+
+    counts : ndarray of shape (n_items,), float64;  shares : (n_items, n_kept), float64
+    offsets, rows, places : the kept pairs by component, as `build_lists` writes them
+    spread : ndarray of shape (n_dims,), float64, zeros;  weights : (>= the longest list,), float64, workspace
+    count, mean, scatter, post_mean, precision, fits : by component, written; sums are taken about `post_mean` as it was
+    """
+    for k in range(n_components):
+        low, high = offsets[k], offsets[k + 1]
+        listed, own = rows[low:high], weights[: high - low]
+        list_weights(listed, places[low:high], shares, counts, own)
+        count[k] = moments(x, second, n_clumps, listed, own, post_mean[k], spread, mean[k], scatter[k])
+        posterior(count[k], mean[k], scatter[k], prior, post_mean[k], precision[k], fits[k])
+
+
+@kernel(
+    types.void(
+        read_vector(f8), read_matrix(f8), read_matrix(f8), read_matrix(f8), read_vector(f8), read_matrix(i8), i8,
+        vector(f8),
+    )
+)  # fmt: skip
+def merge_gains(count, mean, scatter, fits, prior, pairs, n_pairs, gains):
+    """Write what the evidence of the data gains where each pair of components is one.
+
+    count, mean, scatter, fits : by component;  pairs : ndarray of shape (>= n_pairs, 2), int64
+    gains : ndarray of shape (>= n_pairs,), float64, written
+    """
+    n_dims = mean.shape[1]
+    for i in range(n_pairs):
+        a, b = pairs[i, 0], pairs[i, 1]
+        total = count[a] + count[b]
+        part = count[b] / total if total > 0.0 else 0.0
+        pull = prior[0] * total / (prior[0] + total)
+        log_b = 0.0
+        for d in range(n_dims):
+            step = mean[b, d] - mean[a, d]
+            middle = mean[a, d] + part * step
+            joined = scatter[a, d] + scatter[b, d] + count[a] * part * step * step
+            log_b += math.log(prior[2] + 0.5 * (joined + pull * middle * middle))
+        gains[i] = _evidence(total, n_dims, prior, log_b) - fits[a, 1] - fits[b, 1]
+
+
+@reduction_kernel(types.void(read_matrix(f8), read_matrix(f8), i8, vector(f8), matrix(i8)))
+def nearest(post_mean, precision, n_components, distances, near):
+    """Write for each component the others nearest to it in its expected precision, nearest first; -1 is none.
+
+    distances : ndarray of shape (>= n,), float64, workspace;  near : (>= n_components, n), int64, written
+    """
+    n_near = near.shape[1]
+    for a in range(n_components):
+        n_found = 0
+        for b in range(n_components):
+            if b == a:
+                continue
+            distance = 0.0
+            for d in range(post_mean.shape[1]):
+                step = post_mean[b, d] - post_mean[a, d]
+                distance += precision[a, d] * step * step
+            if n_found == n_near and not distance < distances[n_near - 1]:
+                continue
+            at = min(n_found, n_near - 1)
+            while at > 0 and distance < distances[at - 1]:
+                distances[at] = distances[at - 1]
+                near[a, at] = near[a, at - 1]
+                at -= 1
+            distances[at] = distance
+            near[a, at] = b
+            n_found = min(n_found + 1, n_near)
+        for j in range(n_found, n_near):
+            near[a, j] = NO_COMPONENT
+
+
+@reduction_kernel(
+    types.void(
+        read_matrix(f4), read_matrix(f4), i8, i8, read_matrix(i4), read_vector(f8), read_matrix(f8), read_matrix(f8),
+        matrix(f8),
+    )
+)  # fmt: skip
+def log_joints_kept(x, second, n_clumps, n_items, candidates, constant, post_mean, precision, out):
+    """Write S_sk (2.9) of all items for their kept components.
+
+    candidates : ndarray of shape (>= n_items, n_kept), int32, -1 where unused
+    constant : ndarray of shape (capacity,), float64;  post_mean, precision : ndarray of shape (capacity, n_dims)
+    out : ndarray of shape (>= n_items, n_kept), float64, written where there is a component
+    """
+    n_dims = post_mean.shape[1]
+    for item in range(n_items):
+        for j in range(candidates.shape[1]):
+            k = candidates[item, j]
+            if k == NO_COMPONENT:
+                continue
+            distance = 0.0
+            for d in range(n_dims):
+                difference = x[item, d] - post_mean[k, d]
+                distance += precision[k, d] * difference * difference
+            if item < n_clumps:
+                for d in range(n_dims):
+                    distance += precision[k, d] * second[item, d]
+            out[item, j] = constant[k] - 0.5 * distance
 
 
 @reduction_kernel(
@@ -150,12 +272,42 @@ def log_joint_block(x, second, n_clumps, first, n_rows, n_components, constant, 
             out[row, k] = constant[k] - 0.5 * distance
 
 
-@kernel(types.void(read_vector(f8), read_vector(f8), vector(f8), vector(f8)))
-def _weigh_sides(weights, share, weight_a, weight_b):
-    """Write the weights of both children."""
-    for i in range(weights.shape[0]):
-        weight_a[i] = weights[i] * share[i]
-        weight_b[i] = weights[i] - weight_a[i]
+@kernel(
+    types.void(
+        read_matrix(f4), read_matrix(f4), i8, read_vector(i8), read_vector(f8), read_vector(f8), read_vector(f8),
+        read_vector(f8), read_vector(f8), matrix(f8), matrix(f8),
+    )
+)  # fmt: skip
+def _fit_sides(x, second, n_clumps, rows, weights, share, centre, spread, prior, stats, fits):
+    """Write `moments` and `posterior` of both children; an item that is all of one is none of the other's sums."""
+    n_dims = centre.shape[0]
+    for child in range(2):
+        mean, scatter = stats[4 * child], stats[4 * child + 1]
+        mean[:] = 0.0
+        scatter[:] = 0.0
+        count = 0.0
+        for i in range(rows.shape[0]):
+            item = rows[i]
+            weight = weights[i] * share[i]
+            if child == 1:
+                weight = weights[i] - weight
+            if weight == 0.0:
+                continue
+            count += weight
+            for d in range(n_dims):
+                difference = x[item, d] - centre[d]
+                mean[d] += weight * difference
+                scatter[d] += weight * difference * difference
+            if item < n_clumps:
+                for d in range(n_dims):
+                    scatter[d] += weight * second[item, d]
+        if count > 0.0:
+            for d in range(n_dims):
+                mean[d] /= count
+                scatter[d] = max(scatter[d] - count * mean[d] * mean[d], 0.0) + count * spread[d]
+                mean[d] += centre[d]
+        fits[child, 3] = count
+        posterior(count, mean, scatter, prior, stats[4 * child + 2], stats[4 * child + 3], fits[child])
 
 
 @kernel(
@@ -193,7 +345,7 @@ def split(
         plane through the centre across the principal component
     stats : ndarray of shape (8, n_dims), float64, written: mean, scatter, m, E[lambda] of child a, then of b
     fits : ndarray of shape (2, 4), float64, written: constant, evidence, E[log lik], count of both children
-    sides : ndarray of shape (4, n), float64, workspace
+    sides : ndarray of shape (>= 2, n), float64, workspace: log joints of both
     share : ndarray of shape (n,), float64, written: the share of child a
 
     Returns the evidence of both children plus the entropy of the share: the sticks are the caller's.
@@ -211,15 +363,7 @@ def split(
         side_of_plane(x, rows, centre, stats[0], share)
     prior = settings[:3]
     for iteration in range(max_iterations + 1):
-        _weigh_sides(weights, share, sides[0], sides[1])
-        for child in range(2):
-            base = 4 * child
-            fits[child, 3] = moments(
-                x, second, n_clumps, rows, sides[child], centre, spread, stats[base], stats[base + 1]
-            )
-            posterior(
-                fits[child, 3], stats[base], stats[base + 1], prior, stats[base + 2], stats[base + 3], fits[child]
-            )
+        _fit_sides(x, second, n_clumps, rows, weights, share, centre, spread, prior, stats, fits)
         if iteration == max_iterations or fits[0, 3] <= 0.0 or fits[1, 3] <= 0.0:
             break
         for child in range(2):
@@ -227,14 +371,10 @@ def split(
             wide = fits[child, 0]
             for d in range(centre.shape[0]):
                 wide -= 0.5 * spread[d] * stats[base + 3, d]
-            log_joint_list(x, second, n_clumps, rows, wide, stats[base + 2], stats[base + 3], sides[2 + child])
+            log_joint_list(x, second, n_clumps, rows, wide, stats[base + 2], stats[base + 3], sides[child])
         odds = split_log_odds(fits[0, 3], fits[1, 3], settings[4], settings[3])
-        if update_share(sides[2], sides[3], odds, soft, share) < 1e-3:
+        if update_share(sides[0], sides[1], odds, soft, share) < 1e-3:
             break
     # An update below the tolerance leaves statistics of the share before it; both are valid, the sum must match one.
-    _weigh_sides(weights, share, sides[0], sides[1])
-    for child in range(2):
-        base = 4 * child
-        fits[child, 3] = moments(x, second, n_clumps, rows, sides[child], centre, spread, stats[base], stats[base + 1])
-        posterior(fits[child, 3], stats[base], stats[base + 1], prior, stats[base + 2], stats[base + 3], fits[child])
+    _fit_sides(x, second, n_clumps, rows, weights, share, centre, spread, prior, stats, fits)
     return fits[0, 1] + fits[1, 1] + split_entropy(share, weights)

@@ -111,6 +111,35 @@ def decode_block(second, codes, first, n_clumps, factor, packed, out):
             out[clump, p] = packed[p]
 
 
+@kernel(types.void(read_matrix(f4), read_matrix(i1), read_vector(i8), i8, matrix(f8), matrix(f8)))
+def decode_list(second, codes, rows, n_rows, factor, out):
+    """Write the covariances of the first `n_rows` clumps of a list, packed.
+
+    out : ndarray of shape (>= n_rows, n_packed), float64, written
+    """
+    for i in range(n_rows):
+        decode(second, codes, rows[i], factor, out[i])
+
+
+@kernel(types.void(read_matrix(f8), i8, read_vector(f8), vector(f8)))
+def add_decoded(decoded, n_rows, weights, packed):
+    """Add the weighted covariances that `decode_list` wrote: what `add_moments` adds for these clumps."""
+    for i in range(n_rows):
+        if weights[i] != 0.0:
+            for p in range(packed.shape[0]):
+                packed[p] += weights[i] * decoded[i, p]
+
+
+@reduction_kernel(types.void(read_vector(f8), read_matrix(f8), i8, vector(f8)))
+def subtract_decoded(precision, decoded, n_rows, out):
+    """Subtract tr(E[Lambda] C) / 2 of covariances that `decode_list` wrote: what `subtract_traces` subtracts."""
+    for i in range(n_rows):
+        total = 0.0
+        for p in range(precision.shape[0]):
+            total += precision[p] * decoded[i, p]
+        out[i] -= 0.5 * total
+
+
 @kernel(
     types.void(
         read_matrix(f4), read_matrix(i1), read_vector(i8), read_vector(f8), i8, matrix(f8), vector(f8), vector(f8)

@@ -15,6 +15,8 @@ from stillwatch.learn.mixture.report import BuildReport
 
 SPLIT_UPDATES = 20  # restricted updates of a split on trial
 NEIGHBOURS = 3  # nearest components that each component is tried to merge with
+SHARED = 0.01  # of the smaller one's mass: pairs that share more are tried too
+FEW = 12  # components of which all pairs are tried
 RETRY_GROWTH = 1.05  # a component whose split failed is tried again when its count has changed by this factor
 LEAST_GAIN = 1e-3  # nats: moves that gain less are rounding, and would be undone by the next
 # A split is weighed with all other components frozen: it loses what its neighbours would gain by moving over. One that
@@ -42,6 +44,10 @@ class ModelBuilder(Posterior):
         self.loss = np.zeros(capacity)
         self.spare = Moments(capacity + 1, family.n_dims, family.n_packed)  # what a trial would undo
         self._overlap = np.zeros((capacity, capacity))
+        self._near = np.zeros((capacity, NEIGHBOURS), np.int64)
+        n_pairs = capacity * (capacity - 1) // 2
+        self._pairs, self._gains = np.zeros((n_pairs, 2), np.int64), np.zeros(n_pairs)
+        self._stick_parts, self._rank = np.zeros((3, capacity + 1)), np.zeros(capacity, np.int64)
 
     # The moves
 
@@ -74,7 +80,7 @@ class ModelBuilder(Posterior):
         seed : an item that the split begins from, instead of the principal component
         """
         family = self.family
-        rows, weights = self._weigh(items, k)
+        rows, weights = self.kept.weigh(k, items.counts)
         if len(rows) < 2:
             return -np.inf, np.zeros(2)
         self.report.splits_tried += 1
@@ -95,6 +101,7 @@ class ModelBuilder(Posterior):
         A principal component does not see a few rows among many. So each component with a fresh point far out is
         split from that point, and one component an epoch from what else lies outside it.
         """
+        self.find_strangest(items)
         turn = self.identities.epoch % max(self.n_components, 1)
         kept = 0
         for k in range(self.n_components):
@@ -170,9 +177,8 @@ class ModelBuilder(Posterior):
         splits = sorted(found for found in splits if -found[0] > LEAST_GAIN)
         merges = []
         if splits:
-            least, now = splits[0][0], self._weights_evidence()  # what loses more than the best split gains is no use
-            pairs = self._merge_pairs(items)
-            merges = sorted((-self._merge_gain(items, a, b, least, now), a, b) for a, b in pairs)
+            # What loses more than the best split gains is no use.
+            merges = sorted(self._losses_of_merges(items, self._merge_pairs(items), splits[0][0]))
         touched: set[int] = set()
         made = 0
         for loss_of_split, k in splits:
@@ -200,60 +206,53 @@ class ModelBuilder(Posterior):
         self.identities.born(new, k)
         self.n_components += free < 0
 
-    def _merge_pairs(self, items: Items) -> list[tuple[int, int]]:
-        """Return pairs worth a trial: those that share items, and each component with its nearest."""
+    def _merge_pairs(self, items: Items) -> int:
+        """Write pairs worth a trial: those that share items, and each component with its nearest; return how many."""
         n = self.n_components
-        if n <= 12:
-            return [(a, b) for a in range(n) for b in range(a + 1, n)]
+        if n <= FEW:
+            first, second = np.triu_indices(n, 1)
+            self._pairs[: len(first), 0], self._pairs[: len(first), 1] = first, second
+            return len(first)
         mixture_common.overlap(self.candidates, self.shares, items.counts, items.n_items, self._overlap)
-        counts = self.counts()
-        least = 0.01 * np.minimum(counts[:, None], counts[None, :])
-        pairs = {(int(a), int(b)) for a, b in np.argwhere(self._overlap[:n, :n] > least) if a < b}
-        everyone = np.arange(n)
-        for a in range(n):
-            near = self.family.distances(a, everyone)
-            near[a] = np.inf
-            pairs.update((min(a, int(b)), max(a, int(b))) for b in np.argsort(near, kind="stable")[:NEIGHBOURS])
-        return sorted(pairs)
+        self.family.nearest(n, self._near)
+        return mixture_common.choose_pairs(self._overlap, self.counts(), self._near, n, SHARED, self._pairs)
 
-    def _weights_gain(self, a: int, b: int, now: float) -> float:
-        """Return what the evidence of the weights gains where two components are one; `now`: what it is."""
-        counts = self.counts()
-        joined = counts.copy()
-        joined[a], joined[b] = counts[a] + counts[b], 0.0  # the last stick of no mass has no evidence
-        return self._sticks_with(joined) - now
+    def _add_weights_gains(self, n_pairs: int) -> None:
+        """Add to the gains of pairs what the evidence of the weights gains where two components are one."""
+        mixture_common.add_stick_gains(
+            self.counts(), self.order(), self.alpha, self._pairs, n_pairs, self._stick_parts, self._rank, self._gains
+        )
 
     def _join(self, a: int, b: int, into: int) -> None:
         """Make the statistics of two components those of one of them."""
         self.family.combine(self.family.moments, a, b, self.family.moments, into)
         self.family.fit(into)
 
-    def _merge_gain(self, items: Items, a: int, b: int, least: float, now: float) -> float:
-        """Return what the bound gains where two components are one, or -inf where that is not above `least`."""
-        family = self.family
-        family.combine(family.moments, a, b, family.moments, family.merged)
-        evidence = family.evidence(family.moments, family.merged) - family.fits[a, EVIDENCE] - family.fits[b, EVIDENCE]
-        gain = evidence + self._weights_gain(a, b, now)
-        if not gain > least:
-            return -np.inf  # the entropy term never gains
-        rows, places = self._list(a)
-        return gain + float(mixture_common.merge_entropy(rows, places, b, self.candidates, self.shares, items.counts))
+    def _losses_of_merges(self, items: Items, n_pairs: int, least: float) -> list[tuple[float, int, int]]:
+        """Return what the bound loses where two components are one, and these, for all pairs that gain above `least`.
+
+        A pair whose evidence gains less is left out before its entropy is looked at, which never gains.
+        """
+        self.family.merge_gains(self._pairs, n_pairs, self._gains)
+        self._add_weights_gains(n_pairs)
+        found = []
+        for i in np.flatnonzero(self._gains[:n_pairs] > least):
+            a, b = int(self._pairs[i, 0]), int(self._pairs[i, 1])
+            rows, places = self.kept.listed(a)
+            entropy = mixture_common.merge_entropy(rows, places, b, self.candidates, self.shares, items.counts)
+            found.append((-(float(self._gains[i]) + float(entropy)), a, b))
+        return found
 
     def try_merges(self, items: Items) -> int:
         """Merge pairs whose union raises the bound, best first, no component twice; return the merges kept."""
         if self.n_components < 2:
             return 0
-        gains = []
-        now = self._weights_evidence()
-        for a, b in self._merge_pairs(items):
-            gain = self._merge_gain(items, a, b, LEAST_GAIN, now)
-            self.report.merges_tried += 1
-            if gain > LEAST_GAIN:
-                gains.append((-gain, a, b))
+        n_pairs = self._merge_pairs(items)
+        self.report.merges_tried += n_pairs
         gone: list[int] = []
         touched: set[int] = set()
-        for _, a, b in sorted(gains):
-            if a in touched or b in touched:
+        for loss, a, b in sorted(self._losses_of_merges(items, n_pairs, LEAST_GAIN)):
+            if loss >= -LEAST_GAIN or a in touched or b in touched:
                 continue
             touched.update((a, b))
             gone.append(self._merge(a, b))
@@ -356,4 +355,5 @@ class ModelBuilder(Posterior):
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        return [*super().arrays(), self.loss, *self.spare.arrays(), self._overlap]
+        pairs = [self._overlap, self._near, self._pairs, self._gains, self._stick_parts, self._rank]
+        return [*super().arrays(), self.loss, *self.spare.arrays(), *pairs]

@@ -84,10 +84,10 @@ class Compressor:
         if self.form == "paper" or self._are_dear(n_components):
             return self.top_down.compress(items, candidates[:n, 0], n_components, magnification)
         self._first_centres(items, candidates, n_components)
+        self._sort(items)
         for _ in range(LLOYD):
-            self._assign(items)
             self._update(items)
-        self._assign(items)
+            self._assign(items)
         self._fill(items)
         self._summarise(items)
         return CompressReport(partitions=self.n_groups)
@@ -141,12 +141,25 @@ class Compressor:
         starts = self.starts[: len(self.metric) + 1]
         starts[:] = np.searchsorted(owner, np.arange(len(starts)))
         mixture_clumps.move_nearer(
-            items.x, items.n_items, self.candidates, self.metric, turned, starts, first, self.sums, self.label,
-            self.distances,
+            items.x, items.n_items, self.candidates, self.metric, centres, turned, starts, first, self.sums,
+            self.label, self.distances,
         )  # fmt: skip
 
+    def _sort(self, items: Items) -> None:
+        """Sort all centres by component; items stay with theirs."""
+        n = self.n_groups
+        order = np.argsort(self.owner[:n], kind="stable")
+        self.centres[:n], self.owner[:n] = self.centres[order], self.owner[order]
+        place = self.chosen[:n]
+        place[order] = np.arange(n)
+        self.label[: items.n_items] = place[self.label[: items.n_items]]
+
     def _assign(self, items: Items) -> None:
-        self.distances[: items.n_items] = np.inf
+        """Move each item to its nearest centre; where it is now is looked at first, as it rarely moves."""
+        self._sort(items)
+        mixture_clumps.own_distances(
+            items.x, items.n_items, self.candidates, self.metric, self.label, self.centres, self.distances
+        )
         self._move(items, 0)
 
     def _update(self, items: Items) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from stillwatch.kernels import mixture_common
 from stillwatch.learn.mixture.families import Family
-from stillwatch.learn.mixture.families.places import BLOCK, CONSTANT, EVIDENCE, EXPECTED
+from stillwatch.learn.mixture.families.places import BLOCK, CONSTANT, EVIDENCE, EXPECTED, Kept
 from stillwatch.learn.mixture.identity import Identities
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.report import BuildReport
@@ -51,11 +51,11 @@ class Posterior:
         self._fresh = 0  # items from this one on are new
         self.candidates = np.full((n_items, kept), -1, np.int32)
         self.shares = np.zeros((n_items, kept))
-        self._offsets = np.zeros(capacity + 1, np.int64)
-        self._rows = np.zeros(n_items * kept, np.int64)
-        self._places = np.zeros(n_items * kept, np.int64)
-        self._weights = np.zeros(n_items)
-        self._logits = np.zeros(n_items)
+        self.kept = Kept(
+            self.candidates, self.shares, np.zeros(capacity + 1, np.int64), np.zeros(n_items * kept, np.int64),
+            np.zeros(n_items * kept, np.int64), np.zeros(n_items), np.zeros(n_items),
+        )  # fmt: skip
+        self._own_logits = np.zeros(n_items)  # of each item with its first component
         self._block = np.zeros((BLOCK, capacity))
         self.report = BuildReport()
 
@@ -94,8 +94,8 @@ class Posterior:
         """Write S_sk (2.9) of all components for a block of items."""
         self.family.log_joint_block(items, first, n_rows, self.n_components, self.log_weight, self._block)
 
-    def _add_weights(self, items: Items, rows: np.ndarray, k: int, logits: np.ndarray) -> None:
-        """Add what depends on the item to the log joints of a list; a mixture's weights do not."""
+    def _add_weights(self, items: Items) -> None:
+        """Add what depends on the item to the log joints of the kept components; a mixture's weights do not."""
 
     def expect_dense(self, items: Items) -> float:
         """Update q(Z) over all components, keep the largest few, and return the bound (2.11)."""
@@ -111,16 +111,10 @@ class Posterior:
 
     def expect_sparse(self, items: Items) -> float:
         """Update q(Z) over each item's kept components, and return the bound."""
-        for k in range(self.n_components):
-            rows, places = self._list(k)
-            logits = self._logits[: len(rows)]
-            self.family.log_joint(items, rows, k, self.log_weight[k], logits)
-            constant = self.family.fits[k, CONSTANT] + self.log_weight[k]
-            mixture_common.strangest(
-                rows, places, logits, items.counts, constant, self._fresh, self._limits, self._seeds[k]
-            )
-            self._add_weights(items, rows, k, logits)
-            mixture_common.scatter_logits(rows, places, logits, self.shares)
+        n = items.n_items
+        self.family.log_joints(items, self.kept, self.n_components, self.log_weight)
+        self._own_logits[:n] = self.shares[:n, 0]
+        self._add_weights(items)
         likelihood = mixture_common.respond_sparse(self.candidates, items.counts, items.n_items, self.shares)
         return self._note(likelihood - self._complexity())
 
@@ -128,29 +122,25 @@ class Posterior:
         self.report.free_energy = free_energy
         return free_energy
 
+    def find_strangest(self, items: Items) -> None:
+        """Write of each component what fits it worst, as of the last sparse update."""
+        n = self.n_components
+        constants = self.family.fits[:n, CONSTANT] + self.log_weight[:n]
+        mixture_common.strangest(
+            self.candidates, self._own_logits, items.counts, items.n_items, constants, n, self._fresh, self._limits,
+            self._seeds,
+        )  # fmt: skip
+
     def update_lists(self, items: Items) -> None:
         """Sort the kept pairs by component, as the updates read them."""
+        kept = self.kept
         mixture_common.build_lists(
-            self.candidates, items.n_items, self.n_components, self._offsets, self._rows, self._places
+            self.candidates, items.n_items, self.n_components, kept.offsets, kept.rows, kept.places
         )
-
-    def _list(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        low, high = self._offsets[k], self._offsets[k + 1]
-        return self._rows[low:high], self._places[low:high]
-
-    def _weigh(self, items: Items, k: int) -> tuple[np.ndarray, np.ndarray]:
-        rows, places = self._list(k)
-        weights = self._weights[: len(rows)]
-        mixture_common.list_weights(rows, places, self.shares, items.counts, weights)
-        return rows, weights
 
     def maximise(self, items: Items) -> None:
         """Update q(Phi) and q(V) from the responsibilities (2.8)."""
-        family = self.family
-        for k in range(self.n_components):
-            rows, weights = self._weigh(items, k)
-            family.collect(items, rows, weights, family.post_mean[k], family.moments, k)
-            family.fit(k)
+        self.family.maximise(items, self.kept, self.n_components)
         self.update_sticks()
         self.report.iterations += 1
 
@@ -191,7 +181,7 @@ class Posterior:
         self.candidates[:n, 0], self.shares[:n, 0] = label, 1.0
         self.update_lists(items)
         for k in range(n_components):
-            self.family.post_mean[k] = items.x[self._list(k)[0]].mean(axis=0)
+            self.family.post_mean[k] = items.x[self.kept.listed(k)[0]].mean(axis=0)
         self.maximise(items)
 
     def likeliest(self, items: Items) -> np.ndarray:
@@ -205,10 +195,9 @@ class Posterior:
 
     def scratch(self) -> tuple[np.ndarray, np.ndarray]:
         """Return two workspaces of (n_items * KEPT,) float64, for use until the next build."""
-        return self.shares.reshape(-1), self._places.view(np.float64)
+        return self.shares.reshape(-1), self.kept.places.view(np.float64)
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        own: list[np.ndarray] = [self.log_weight, self.weight, self.tried, self.candidates, self.shares]
-        own += [self._seeds, self._offsets, self._rows, self._places, self._weights, self._logits, self._block]
-        return [*self.family.arrays(), *self.identities.arrays(), *own]
+        own: list[np.ndarray] = [self.log_weight, self.weight, self.tried, self._seeds, self._own_logits, self._block]
+        return [*self.family.arrays(), *self.identities.arrays(), *self.kept, *own]

@@ -69,10 +69,15 @@ class TopicBuilder(ModelBuilder):
             first, n_rows, self.n_components, words.n_clumps, words.group, words.spread, expected, self._block
         )
 
-    def _add_weights(self, items: Items, rows: np.ndarray, k: int, logits: np.ndarray) -> None:
-        self._odds[:] = self.documents.expected[:, k]
-        words = as_words(items)
-        kernels.add_expected_list(rows, words.n_clumps, words.group, words.spread, self._odds, logits)
+    def _add_weights(self, items: Items) -> None:
+        words, kept = as_words(items), self.kept
+        for k in range(self.n_components):
+            rows, places = kept.listed(k)
+            logits = kept.logits[: len(rows)]
+            logits[:] = kept.shares[rows, places]
+            self._odds[:] = self.documents.expected[:, k]
+            kernels.add_expected_list(rows, words.n_clumps, words.group, words.spread, self._odds, logits)
+            mixture_common.scatter_logits(rows, places, logits, kept.shares)
 
     # The moves
 
@@ -83,7 +88,7 @@ class TopicBuilder(ModelBuilder):
         divided as the words are, which bounds what the best division would give.
         """
         family, docs = self.family, self.documents
-        rows, weights = self._weigh(items, k)
+        rows, weights = self.kept.weigh(k, items.counts)
         if len(rows) < 2:
             return -np.inf, np.zeros(2)
         self.report.splits_tried += 1
@@ -140,11 +145,12 @@ class TopicBuilder(ModelBuilder):
             docs.alpha[place] = max(whole * parts[side] / mass, kernels.LEAST_ALPHA)
         super()._keep_split(k, parts, free)
 
-    def _weights_gain(self, a: int, b: int, now: float) -> float:
-        docs = self.documents
-        both = docs.words[:, a] + docs.words[:, b]
-        gain = docs.topic_evidence(both, docs.alpha[a] + docs.alpha[b])
-        return gain - sum(docs.topic_evidence(np.ascontiguousarray(docs.words[:, k]), docs.alpha[k]) for k in (a, b))
+    def _add_weights_gains(self, n_pairs: int) -> None:
+        docs, gains, everyone = self.documents, self._gains, range(self.n_components)
+        apart = [docs.topic_evidence(np.ascontiguousarray(docs.words[:, k]), docs.alpha[k]) for k in everyone]
+        for i, (a, b) in enumerate(self._pairs[:n_pairs]):
+            both = docs.topic_evidence(docs.words[:, a] + docs.words[:, b], docs.alpha[a] + docs.alpha[b])
+            gains[i] += both - (apart[a] + apart[b])
 
     def _join(self, a: int, b: int, into: int) -> None:
         docs = self.documents

@@ -54,19 +54,20 @@ def test_own_distances_are_in_the_metric_of_the_items_component(data, components
     np.testing.assert_allclose(out, (metric[candidates[:, 0]] * (x - centres[label]) ** 2).sum(axis=1), rtol=1e-12)
 
 
-def test_items_move_to_the_nearest_new_centre_of_a_candidate_only_where_it_is_nearer(data, components):
+@pytest.mark.parametrize("of_the_last", [3, 40])  # few centres are searched one by one, many all at once
+def test_items_move_to_the_nearest_new_centre_of_a_candidate_only_where_it_is_nearer(data, components, of_the_last):
     x, _, _, label, centres = data
     candidates, metric = components
-    own, owner = candidates[:, 0], np.array([0, 1, 1, 3, 3, 3, 4, 4, 4])  # none of component 2
+    own, owner = candidates[:, 0], np.array([0, 1, 1, 3, 3, 3] + [4] * of_the_last)  # none of component 2
     distances = (metric[own] * (x - centres[label]) ** 2).sum(axis=1)
-    new = centres + 0.3
+    new = np.random.default_rng(6).normal(size=(len(owner), 3))
     every = (metric[own][:, None] * (x[:, None] - new[None]) ** 2).sum(axis=2)
     every[~(owner[None, :, None] == candidates[:, None, :]).any(axis=2)] = np.inf
     moves = every.min(axis=1) < distances
     expected = np.where(moves, 20 + every.argmin(axis=1), label)
     least = np.minimum(every.min(axis=1), distances)
-    starts, turned = np.searchsorted(owner, np.arange(6)), np.ascontiguousarray(new.T)
-    moved = clumps.move_nearer(x, 60, candidates, metric, turned, starts, 20, np.zeros(9), label, distances)
+    starts, turned, sums = np.searchsorted(owner, np.arange(6)), np.ascontiguousarray(new.T), np.zeros(len(owner))
+    moved = clumps.move_nearer(x, 60, candidates, metric, new, turned, starts, 20, sums, label, distances)
     assert moved == moves.sum()
     np.testing.assert_array_equal(label, expected)
     np.testing.assert_allclose(distances, least, rtol=1e-12)
@@ -137,7 +138,8 @@ def test_nothing_is_allocated(data, components):
     turned, starts, norm = np.ascontiguousarray(centres.T), np.arange(6), np.zeros((9, 3))
     far = np.full(60, np.inf)
     assert_no_allocation(clumps.own_distances, x, 60, *components, label, centres, np.zeros(60))
-    assert_no_allocation(clumps.move_nearer, x, 60, *components, turned, starts, 0, np.zeros(9), label.copy(), far)
+    sums = np.zeros(9)
+    assert_no_allocation(clumps.move_nearer, x, 60, *components, centres, turned, starts, 0, sums, label.copy(), far)
     assert_no_allocation(clumps.group_means, x, counts, 60, *components, label, 9, norm, centres)
     assert_no_allocation(clumps.group_costs, label, 60, 10, 9, 3, 7, costs)
     assert_no_allocation(clumps.heaviest_of_each, label.astype(np.int32)[:, None], counts, 60, 7, costs)

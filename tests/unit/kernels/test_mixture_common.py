@@ -163,13 +163,61 @@ def test_nothing_is_allocated():
 
 
 def test_the_strangest_items_are_the_farthest_fresh_one_and_the_one_of_most_points_times_excess():
-    rows = np.array([0, 2, 3, 5, 6])
-    places = np.array([0, 0, 1, 0, 0])
-    # Squared distances 10, 30, 90, 25, 20; item 3 fits another component better.
-    logits = 1.0 - 0.5 * np.array([10.0, 30.0, 90.0, 25.0, 20.0])
+    # Squared distances of items 0, 2, 5 and 6 from component 0: 10, 30, 25, 20; the others fit component 1 better.
+    candidates = np.array([[0, 1], [1, 0], [0, 1], [1, 0], [1, 0], [0, -1], [0, 1]], np.int32)
+    logits = np.array([1.0, 9.0, 1.0, 9.0, 9.0, 1.0, 1.0]) - 0.5 * np.array([10.0, 0, 30, 0, 0, 25, 20])
     counts = np.array([50.0, 9, 9, 9, 9, 1, 1])
-    seeds = np.zeros(2, np.int64)
-    common.strangest(rows, places, logits, counts, 1.0, 5, np.array([22.0, 9.0]), seeds)
-    assert seeds.tolist() == [5, 2]
-    common.strangest(rows, places, logits, counts, 1.0, 5, np.array([26.0, 30.0]), seeds)
-    assert seeds.tolist() == [-1, -1]
+    constants, seeds = np.array([1.0, 9.0, 0.0]), np.zeros((3, 2), np.int64)
+    common.strangest(candidates, logits, counts, 7, constants, 3, 5, np.array([22.0, 9.0]), seeds)
+    assert seeds.tolist() == [[5, 2], [-1, -1], [-1, -1]]
+    common.strangest(candidates, logits, counts, 7, constants, 3, 5, np.array([26.0, 30.0]), seeds)
+    assert (seeds == -1).all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("n_kept", [1, 3, 6])
+def test_what_is_kept_is_what_a_stable_sort_puts_first(seed, n_kept):
+    rng = np.random.default_rng(seed)
+    logits = np.round(rng.normal(size=(40, 9)) * 10)  # rounded, so that there are ties
+    _, candidates, shares = respond(logits, np.ones(40), n_kept)
+    order = np.argsort(-logits, axis=1, kind="stable")[:, :n_kept]
+    sorted_ = np.take_along_axis(logits, order, 1)
+    kept = (sorted_ > sorted_[:, :1] - 23.0) | (np.arange(n_kept) == 0)
+    np.testing.assert_array_equal(candidates, np.where(kept, order, -1))
+    expected = np.where(kept, np.exp(sorted_ - sorted_[:, :1]), 0.0)
+    np.testing.assert_allclose(shares, expected / expected.sum(axis=1, keepdims=True), rtol=1e-12)
+
+
+def test_pairs_are_those_that_share_mass_or_are_near():
+    overlaps = np.zeros((5, 5))
+    overlaps[0, 1], overlaps[1, 3] = 0.2, 0.04
+    near = np.array([[2], [0], [0], [2], [9]])
+    pairs = np.full((6, 2), -9, np.int64)
+    n = common.choose_pairs(overlaps, np.array([10.0, 10.0, 10.0, 5.0]), near, 4, 0.01, pairs)
+    assert pairs[:n].tolist() == [[0, 1], [0, 2], [2, 3]]  # 1 and 3 share 0.04, less than 0.01 times 5
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_gains_of_sticks_are_the_evidence_after_less_before(seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.gamma(0.5, 20.0, 8)
+    counts[5] = counts[2]
+    pairs = np.array([(a, b) for a in range(8) for b in range(a + 1, 8)])
+    gains, order = np.full(28, 3.0), np.argsort(-counts, kind="stable")
+    common.add_stick_gains(counts, order, 1.7, pairs, 28, np.zeros((3, 9)), np.zeros(8, np.int64), gains)
+    before = common.sticks_evidence(-np.sort(-counts), 1.7)
+    for (a, b), gain in zip(pairs, gains, strict=True):
+        joined = np.append(np.delete(counts, [a, b]), counts[a] + counts[b])
+        assert gain == pytest.approx(3.0 + common.sticks_evidence(-np.sort(-joined), 1.7) - before, abs=1e-9)
+
+
+def test_pairs_and_seeds_allocate_nothing():
+    candidates, pairs, rank = np.zeros((8, 2), np.int32), np.array([[0, 1]]), np.zeros(3, np.int64)
+    two = np.array([22.0, 9.0])
+    assert_no_allocation(
+        common.strangest, candidates, np.zeros(8), np.ones(8), 8, np.ones(3), 3, 2, two, np.zeros((3, 2), np.int64)
+    )
+    assert_no_allocation(common.choose_pairs, np.ones((3, 3)), np.ones(3), pairs, 1, 0.01, pairs.copy())
+    assert_no_allocation(
+        common.add_stick_gains, np.ones(3), np.arange(3), 1.0, pairs, 1, np.zeros((3, 4)), rank, np.zeros(1)
+    )

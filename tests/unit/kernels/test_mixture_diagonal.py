@@ -5,6 +5,7 @@ import pytest
 import reference_kernels_mixture as reference
 from kernel_allocations import assert_no_allocation
 
+from stillwatch.kernels import mixture_common as common
 from stillwatch.kernels import mixture_diagonal as diagonal
 
 PRIOR = np.array([0.01, 1.5, 0.075])
@@ -106,6 +107,98 @@ def test_log_joints_by_list_and_by_block_are_the_expected_log_densities(data):
         out, rows = np.zeros(40), np.arange(40)[::-1].copy()
         diagonal.log_joint_list(x, second, 10, rows, fits[k, 0], post_mean[k], precision[k], out)
         np.testing.assert_allclose(out[::-1], expected, rtol=1e-9)
+
+
+class Components:
+    """Three components of the data: their responsibilities, statistics and posteriors."""
+
+    def __init__(self, data):
+        x, second, counts = data
+        rng = np.random.default_rng(3)
+        self.candidates = np.array([rng.permutation(3)[:2] for _ in range(40)], np.int32)
+        self.candidates[::5, 1] = -1
+        self.shares = rng.uniform(0.1, 0.9, (40, 2))
+        self.shares[self.candidates < 0] = 0.0
+        self.offsets, self.rows, self.places = (np.zeros(n, np.int64) for n in (4, 80, 80))
+        common.build_lists(self.candidates, 40, 3, self.offsets, self.rows, self.places)
+        self.count, self.mean, self.scatter = np.zeros(3), np.zeros((3, 3)), np.zeros((3, 3))
+        self.post_mean, self.precision, self.fits = rng.normal(size=(3, 3)), np.zeros((3, 3)), np.zeros((3, 3))
+        self.arguments = (
+            x, second, 10, counts, self.shares, self.offsets, self.rows, self.places, 3, PRIOR, np.zeros(3),
+            np.zeros(40), self.count, self.mean, self.scatter, self.post_mean, self.precision, self.fits,
+        )  # fmt: skip
+        diagonal.maximise(*self.arguments)
+
+    def statistics(self, data, k):
+        """Return what the reference says of one component."""
+        x, second, counts = data
+        share = (self.shares * (self.candidates == k)).sum(axis=1)
+        return reference.statistics(x.astype(float), counts, all_second(second), share)
+
+
+def test_all_components_have_the_moments_and_posteriors_of_their_shares(data):
+    parts = Components(data)
+    for k in range(3):
+        count, mean, scatter = parts.statistics(data, k)
+        post_mean, precision, fits = np.zeros(3), np.zeros(3), np.zeros(3)
+        diagonal.posterior(count, mean, scatter, PRIOR, post_mean, precision, fits)
+        assert parts.count[k] == pytest.approx(count)
+        np.testing.assert_allclose(parts.mean[k], mean, rtol=1e-10)
+        np.testing.assert_allclose(parts.scatter[k], scatter, rtol=1e-9)
+        np.testing.assert_allclose(parts.post_mean[k], post_mean, rtol=1e-9)
+        np.testing.assert_allclose(parts.precision[k], precision, rtol=1e-9)
+        np.testing.assert_allclose(parts.fits[k], fits, rtol=1e-9)
+
+
+def test_log_joints_of_kept_components_are_those_of_the_dense_pass(data):
+    x, second, _ = data
+    parts, constant = Components(data), np.array([0.3, -0.2, 0.7])
+    block, out = np.zeros((50, 3)), np.full((40, 2), 9.0)
+    diagonal.log_joint_block(x, second, 10, 0, 40, 3, constant, parts.post_mean, parts.precision, block)
+    diagonal.log_joints_kept(x, second, 10, 40, parts.candidates, constant, parts.post_mean, parts.precision, out)
+    used = parts.candidates >= 0
+    np.testing.assert_allclose(out[used], np.take_along_axis(block[:40], parts.candidates, 1)[used], rtol=1e-12)
+    assert (out[~used] == 9.0).all()
+
+
+def test_gains_of_merges_are_the_evidence_of_all_items_less_that_of_the_parts(data):
+    parts, pairs, gains = Components(data), np.array([[0, 1], [1, 2]]), np.zeros(2)
+    diagonal.merge_gains(parts.count, parts.mean, parts.scatter, parts.fits, PRIOR, pairs, 2, gains)
+    x, second, counts = data
+    for (a, b), gain in zip(pairs, gains, strict=True):
+        share = (parts.shares * ((parts.candidates == a) | (parts.candidates == b))).sum(axis=1)
+        joined = reference.statistics(x.astype(float), counts, all_second(second), share)
+        expected = reference.log_evidence(*joined, PRIOR, "diagonal")
+        expected -= sum(reference.log_evidence(*parts.statistics(data, k), PRIOR, "diagonal") for k in (a, b))
+        assert gain == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nearest_components_are_those_of_least_distance_in_the_own_precision(seed):
+    rng = np.random.default_rng(seed)
+    means, precision, near = rng.normal(size=(9, 4)), rng.uniform(0.2, 5.0, (9, 4)), np.zeros((7, 3), np.int64)
+    diagonal.nearest(means, precision, 7, np.zeros(7), near)
+    for a in range(7):
+        far = ((means[:7] - means[a]) ** 2 * precision[a]).sum(axis=1)
+        far[a] = np.inf
+        assert near[a].tolist() == np.argsort(far)[:3].tolist()
+    diagonal.nearest(means, precision, 2, np.zeros(7), near)
+    assert near[:2].tolist() == [[1, -1, -1], [0, -1, -1]]
+
+
+def test_what_is_of_all_components_allocates_nothing(data):
+    x, second, _ = data
+    parts, pairs = Components(data), np.array([[0, 1]])
+    assert_no_allocation(diagonal.maximise, *parts.arguments)
+    assert_no_allocation(
+        diagonal.log_joints_kept, x, second, 10, 40, parts.candidates, np.zeros(3), parts.post_mean, parts.precision,
+        parts.shares,
+    )  # fmt: skip
+    assert_no_allocation(
+        diagonal.merge_gains, parts.count, parts.mean, parts.scatter, parts.fits, PRIOR, pairs, 1, np.zeros(1)
+    )
+    near = np.zeros((3, 2), np.int64)
+    assert_no_allocation(diagonal.nearest, parts.post_mean, parts.precision, 3, np.zeros(3), near)
 
 
 def split(x, second, n_clumps, soft, n_updates, weights=None, plane=None):

@@ -94,8 +94,27 @@ def test_moments_and_traces_are_those_of_the_decoded_clumps():
     np.testing.assert_allclose(block, [square[LOW] for square in squares[1:]], rtol=1e-6, atol=1e-12)
 
 
+def test_what_is_held_decoded_adds_and_subtracts_what_decoding_each_time_does():
+    second, codes = encoded([covariance(s) for s in range(4)])
+    rows, weights = np.array([0, 2, 3, 7]), np.array([1.5, 0.0, 4.0, 9.0])
+    factor, packed, held = np.zeros((D, D)), np.zeros(len(LOW[0])), np.zeros((5, len(LOW[0])))
+    rounded.decode_list(second, codes, rows, 3, factor, held)
+    found, expected = np.ones((2, len(LOW[0])))
+    rounded.add_decoded(held, 3, weights, found)
+    rounded.add_moments(second, codes, rows, weights, 4, factor, packed, expected)
+    np.testing.assert_array_equal(found, expected)
+    precision, out, each = np.arange(1.0, 22.0), np.ones(4), np.ones(4)
+    rounded.subtract_decoded(precision, held, 3, out)
+    rounded.subtract_traces(precision, second, codes, rows, 4, factor, packed, each)
+    np.testing.assert_allclose(out, each, rtol=1e-12)
+
+
 def test_nothing_is_allocated():
     second, codes = encoded([covariance(0)])
     factor, packed = np.zeros((D, D)), np.zeros(len(LOW[0]))
+    held, row = packed[None].copy(), np.zeros(1, np.int64)
+    assert_no_allocation(rounded.decode_list, second, codes, row, 1, factor, held)
+    assert_no_allocation(rounded.add_decoded, held, 1, np.ones(1), packed)
+    assert_no_allocation(rounded.subtract_decoded, packed, held, 1, np.ones(1))
     assert_no_allocation(rounded.encode, covariance(1)[LOW].copy(), 3.0, factor, second[0], codes[0])
     assert_no_allocation(rounded.decode, second, codes, 0, factor, packed)

@@ -6,7 +6,7 @@ Made by agent/learn/mixture/families/__init__.py. It must not decide which split
 import numpy as np
 
 from stillwatch.kernels import mixture_diagonal
-from stillwatch.learn.mixture.families.places import CONSTANT, COUNT, EVIDENCE, Moments, Places, SplitTask
+from stillwatch.learn.mixture.families.places import CONSTANT, COUNT, EVIDENCE, Kept, Moments, Places, SplitTask
 from stillwatch.learn.mixture.items import Items
 
 
@@ -21,6 +21,7 @@ class DiagonalFamily(Places):
         self._stats = np.zeros((8, n_dims))
         self._fits = np.zeros((2, 4))
         self._settings = np.zeros(5)
+        self._distances = np.zeros(capacity)
 
     @staticmethod
     def clump_cost(n_dims: int) -> int:
@@ -115,6 +116,33 @@ class DiagonalFamily(Places):
             out,
         )
 
+    def maximise(self, items: Items, kept: Kept, n_components: int) -> None:
+        """Update statistics and posteriors of all components from the responsibilities (2.8)."""
+        mixture_diagonal.maximise(
+            items.x, items.second, items.n_clumps, items.counts, kept.shares, kept.offsets, kept.rows, kept.places,
+            n_components, self.prior, self.no_spread, kept.weights, *self.moments.arrays(), self.post_mean,
+            self.precision, self.fits,
+        )  # fmt: skip
+
+    def log_joints(self, items: Items, kept: Kept, n_components: int, log_weight: np.ndarray) -> None:
+        """Write S_sk (2.9) of the kept components to the places of their responsibilities."""
+        constant = np.ascontiguousarray(self.fits[: self.capacity, CONSTANT]) + log_weight
+        mixture_diagonal.log_joints_kept(
+            items.x, items.second, items.n_clumps, items.n_items, kept.candidates, constant, self.post_mean,
+            self.precision, kept.shares,
+        )  # fmt: skip
+
+    def merge_gains(self, pairs: np.ndarray, n_pairs: int, gains: np.ndarray) -> None:
+        """Write what the evidence of the data gains where each pair of components is one."""
+        moments = self.moments
+        mixture_diagonal.merge_gains(
+            moments.count, moments.mean, moments.scatter, self.fits, self.prior, pairs, n_pairs, gains
+        )
+
+    def nearest(self, n_components: int, near: np.ndarray) -> None:
+        """Write for each component the others nearest to it, (n_components, n)."""
+        mixture_diagonal.nearest(self.post_mean, self.precision, n_components, self._distances, near)
+
     def log_joint_block(self, items: Items, first: int, n_rows: int, n_components: int, log_weight, out) -> None:
         """Write S_sk (2.9) of all components for a block of items."""
         constant = np.ascontiguousarray(self.fits[: self.capacity, CONSTANT]) + log_weight
@@ -174,4 +202,4 @@ class DiagonalFamily(Places):
         return (step * step) @ self.precision[place]
 
     def arrays(self) -> list[np.ndarray]:
-        return [*super().arrays(), self.precision, self._stats, self._fits, self._settings]
+        return [*super().arrays(), self.precision, self._stats, self._fits, self._settings, self._distances]

@@ -6,7 +6,7 @@ Made by agent/learn/mixture/families/__init__.py. It must not decide which split
 import numpy as np
 
 from stillwatch.kernels import mixture_common, mixture_full, mixture_rounded
-from stillwatch.learn.mixture.families.places import BLOCK, CONSTANT, DECODED, SETTLED, Moments, Places, SplitTask
+from stillwatch.learn.mixture.families.places import BLOCK, CONSTANT, DECODED, HELD, SETTLED, Moments, Places, SplitTask
 from stillwatch.learn.mixture.items import Items
 
 
@@ -227,6 +227,9 @@ class RoundedFamily(FullFamily):
         self.n_codes = n_dims * (n_dims - 1) // 2
         self._decoded = np.zeros((DECODED, self.n_packed), np.float32)
         self._unpacked = np.zeros(self.n_packed)
+        self._held = np.zeros((HELD, self.n_packed))
+        self._held_rows: np.ndarray | None = None  # the list whose clumps, its first ones, are held
+        self._n_held = 0
 
     @staticmethod
     def clump_cost(n_dims: int) -> int:
@@ -253,12 +256,33 @@ class RoundedFamily(FullFamily):
     def _decode(self, items: Items, first: int, n_clumps: int, out) -> None:
         mixture_rounded.decode_block(items.second, items.codes, first, n_clumps, self._factor, self._unpacked, out)
 
+    def split(self, items: Items, rows, weights, parent, task: "SplitTask") -> float:
+        """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children.
+
+        Every update reads all clumps of the list four times: they are decoded once where there is room for them.
+        """
+        n = int(np.count_nonzero(rows < items.n_clumps))
+        if n <= HELD and (rows[:n] < items.n_clumps).all():
+            self._n_held = n
+            mixture_rounded.decode_list(items.second, items.codes, rows, n, self._factor, self._held)
+            self._held_rows = rows
+        try:
+            return super().split(items, rows, weights, parent, task)
+        finally:
+            self._held_rows = None
+
     def _add_clumps(self, items: Items, rows, weights, packed) -> None:
+        if rows is self._held_rows:
+            mixture_rounded.add_decoded(self._held, self._n_held, weights, packed)
+            return
         mixture_rounded.add_moments(
             items.second, items.codes, rows, weights, items.n_clumps, self._factor, self._unpacked, packed
         )
 
     def _subtract_clumps(self, items: Items, rows, place: int, out) -> None:
+        if rows is self._held_rows:
+            mixture_rounded.subtract_decoded(self._pack_precision(place), self._held, self._n_held, out)
+            return
         mixture_rounded.subtract_traces(
             self._pack_precision(place),
             items.second,
@@ -280,4 +304,4 @@ class RoundedFamily(FullFamily):
                 mixture_full.subtract_traces_block(precision, self._decoded, 0, n, n, k, out[low : low + n])
 
     def arrays(self) -> list[np.ndarray]:
-        return [*super().arrays(), self._decoded, self._unpacked]
+        return [*super().arrays(), self._decoded, self._unpacked, self._held]

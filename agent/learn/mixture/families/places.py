@@ -4,9 +4,11 @@ Used by agent/learn/mixture/families/diagonal.py and full.py. It must not know a
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from stillwatch.kernels import mixture_common
 from stillwatch.learn.mixture.items import Items
 
 # Columns of a posterior's fit, as the kernels write them: the constant of its log density, its evidence, the expected
@@ -14,6 +16,7 @@ from stillwatch.learn.mixture.items import Items
 CONSTANT, EVIDENCE, EXPECTED, COUNT = range(4)
 SETTLED = 1e-3  # the largest change of a share below which a split's updates end
 BLOCK = 192  # rows of a dense pass whose log joints are held at once
+HELD = 48  # rounded covariances of a list that is being split, held decoded: most lists have fewer
 DECODED = 16  # rounded covariances of a dense pass that are held decoded at once
 
 
@@ -41,6 +44,35 @@ class Moments:
     def arrays(self) -> list[np.ndarray]:
         """Return every array held."""
         return [self.count, self.mean, self.scatter]
+
+
+class Kept(NamedTuple):
+    """The responsibilities that are kept, by item and, sorted, by component.
+
+    candidates, shares : ndarrays of shape (n_items, n_kept), int32 and float64
+    offsets, rows, places : ndarrays of int64, as `build_lists` in kernels/mixture_common.py writes them
+    weights, logits : ndarrays of shape (n_items,), float64, workspaces
+    """
+
+    candidates: np.ndarray
+    shares: np.ndarray
+    offsets: np.ndarray
+    rows: np.ndarray
+    places: np.ndarray
+    weights: np.ndarray
+    logits: np.ndarray
+
+    def listed(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the items of a component and the columns in which they have it."""
+        low, high = self.offsets[k], self.offsets[k + 1]
+        return self.rows[low:high], self.places[low:high]
+
+    def weigh(self, k: int, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the items of a component and n_s q(z_s = k) of each, until the next call."""
+        rows, places = self.listed(k)
+        weights = self.weights[: len(rows)]
+        mixture_common.list_weights(rows, places, self.shares, counts, weights)
+        return rows, weights
 
 
 @dataclass(frozen=True)
@@ -107,6 +139,32 @@ class Places:
         """Return E[Lambda] step: what is across it is equally far in the component's metric."""
         raise NotImplementedError
 
+    # What a family says of one place.
+
+    def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:
+        """Write the statistics of weighted items to a place; sums are taken about `centre`."""
+        raise NotImplementedError
+
+    def fit(self, place: int) -> None:
+        """Write the posterior and the fits of a place from its statistics."""
+        raise NotImplementedError
+
+    def log_joint(self, items: Items, rows, place: int, log_weight: float, out) -> None:
+        """Write S_sk (2.9) of one place for some items."""
+        raise NotImplementedError
+
+    def combine(self, moments: Moments, a: int, b: int, out: Moments, place: int) -> None:
+        """Write the statistics of two components together."""
+        raise NotImplementedError
+
+    def evidence(self, moments: Moments, place: int) -> float:
+        """Return the log evidence of statistics."""
+        raise NotImplementedError
+
+    def distances(self, place: int, others) -> np.ndarray:
+        """Return the expected squared distance of other components' means from this one's."""
+        raise NotImplementedError
+
     def metric(self, n_components: int) -> np.ndarray | None:
         """Return what compression weighs squared differences by, (n_components, n_dims); None for the units alone."""
         return None
@@ -114,6 +172,38 @@ class Places:
     def split_score(self, entropy: float) -> float:
         """Return evidence of the last split's children plus the entropy of the share."""
         return float(self.fits[self.child_a, EVIDENCE] + self.fits[self.child_b, EVIDENCE] + entropy)
+
+    # All components at once. A family whose components are cheap has a kernel for each.
+
+    def maximise(self, items: Items, kept: Kept, n_components: int) -> None:
+        """Update statistics and posteriors of all components from the responsibilities (2.8)."""
+        for k in range(n_components):
+            rows, weights = kept.weigh(k, items.counts)
+            self.collect(items, rows, weights, self.post_mean[k], self.moments, k)
+            self.fit(k)
+
+    def log_joints(self, items: Items, kept: Kept, n_components: int, log_weight: np.ndarray) -> None:
+        """Write S_sk (2.9) of the kept components to the places of their responsibilities."""
+        for k in range(n_components):
+            rows, places = kept.listed(k)
+            logits = kept.logits[: len(rows)]
+            self.log_joint(items, rows, k, log_weight[k], logits)
+            mixture_common.scatter_logits(rows, places, logits, kept.shares)
+
+    def merge_gains(self, pairs: np.ndarray, n_pairs: int, gains: np.ndarray) -> None:
+        """Write what the evidence of the data gains where each pair of components is one."""
+        for i in range(n_pairs):
+            a, b = pairs[i]
+            self.combine(self.moments, a, b, self.moments, self.merged)
+            gains[i] = self.evidence(self.moments, self.merged) - self.fits[a, EVIDENCE] - self.fits[b, EVIDENCE]
+
+    def nearest(self, n_components: int, near: np.ndarray) -> None:
+        """Write for each component the others nearest to it, (n_components, n); at least n others are there."""
+        everyone = np.arange(n_components)
+        for a in range(n_components):
+            far = self.distances(a, everyone)
+            far[a] = np.inf
+            near[a] = np.argsort(far, kind="stable")[: near.shape[1]]
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
