@@ -50,7 +50,7 @@ class Summaries:
         self._models = ModelNews()
         self._clumps = ClumpNews()
         self._exemplars = ExemplarNews()
-        self._t_ns = 0  # stream time of the newest frame told of: that of messages that come between two frames
+        self._t_ns = 0  # stream time of the newest frame: that of messages that come between two frames
 
     def go_on_at(self, t_ns: int) -> None:
         """Messages before the first frame of a run that goes on stand where the run before it ended."""
@@ -84,6 +84,7 @@ class Summaries:
 
     def step(self, step: Step, labels: Mapping[str, str]) -> Iterator[m.Message]:
         """Everything that a frame is told by, in the order in which it goes out."""
+        self._t_ns = step.frame.t_ns
         if step.activation is not None:
             yield from self.epoch(step.activation, labels)
         yield from self._gate_changes(step.frame, step.verdict)

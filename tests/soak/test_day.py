@@ -53,6 +53,7 @@ def test_a_day_leaves_no_memory_descriptor_thread_or_hour_behind(tmp_path, capsy
     assert day.codes[-1] == 0
     assert all(last <= first * MOST_GROWTH for first, last in found["least_mb"])
     assert found["hours_without_word"] == []
+    assert found["states_out_of_time"] == 0
     assert found["hours"] >= int(HOURS)
     assert "config_read" in found["notices"]
     assert "Watched for" in page

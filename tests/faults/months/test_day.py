@@ -33,6 +33,7 @@ def test_an_agent_outlives_camera_clock_disk_reload_and_power(tmp_path):
     assert day.codes == [-signal.SIGKILL, 0]
     assert found["starts"] == 2
     assert found["hours_without_word"] == []
+    assert found["states_out_of_time"] == 0
     assert {"live", "connecting"} <= set(found["states"])
     assert {"config_read", "disk_ok"} <= set(found["notices"])
     assert run.gaps[0]["lost_records"] > 0  # and what was lost is told, where the disk took nothing of its own notice

@@ -155,7 +155,8 @@ def account(run, warm_frames: int) -> dict:
     """
     starts: dict[int, list[tuple[int, int]]] = {}
     hours, states, codes = set(), set(), set()
-    frames = 0
+    newest: dict[int, int] = {}  # stream time told of, by start
+    frames = steps_back = 0
     for kind, message in run.messages({"status", "score", "log", "source"}):
         hours.add(message.t_ns // HOUR_NS)
         frames += kind == "score"
@@ -163,6 +164,8 @@ def account(run, warm_frames: int) -> dict:
             codes.add(message.code)
         if kind == "source":
             states.add(message.state)
+            steps_back += message.t_ns < newest.get(message.epoch, 0)
+        newest[message.epoch] = max(newest.get(message.epoch, 0), message.t_ns)
         if kind == "status":
             starts.setdefault(message.epoch, []).append((message.frames, message.rss_bytes))
     growths = [found for rows in starts.values() if (found := _growth(rows, warm_frames)) is not None]
@@ -172,6 +175,7 @@ def account(run, warm_frames: int) -> dict:
         "hours": len(hours),
         "hours_without_word": sorted(set(range(max(hours) + 1)) - hours),
         "states": sorted(states),
+        "states_out_of_time": steps_back,  # a report's strip would be of that state from then on
         "notices": sorted(codes),
         "bytes_a_frame": [round(slope, 1) for slope, _, _ in growths],
         "least_mb": [[round(first, 1), round(last, 1)] for _, first, last in growths],
