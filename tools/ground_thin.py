@@ -273,7 +273,7 @@ def _alert_line(agent: int, alert: ThinAlert) -> str:
         f"severity {alert.severity}/7",
     ]
     if math.isfinite(alert.rarity):
-        parts.append(f"1 in {alert.rarity:.0f}")
+        parts.append(f"rule 1 in {alert.rarity:.0f}")
     if alert.box is not None:
         parts.append(f"at x {alert.box[0]:.2f} y {alert.box[1]:.2f}")
     if math.isfinite(alert.latitude) and math.isfinite(alert.longitude):

@@ -32,7 +32,7 @@ from stillwatch.events.records import EventRecord, Peak, overlap, severity_of
 from stillwatch.events.rules import HISTORY, MOST_PER_HOUR, NS, RISEN, SAME_PLACE, SUBSIDED
 from stillwatch.events.views import UnusualViews
 from stillwatch.gate import Verdict
-from stillwatch.novelty import Score
+from stillwatch.novelty import Precedents, Score
 from stillwatch.settings import EventsConfig
 from stillwatch.transport.wire import EventKind
 
@@ -352,6 +352,7 @@ class EventLife(Composed):
             rarity=self._peak.rarity,
             component=self._peak.component,
             history=now.history.copy(),
+            precedents=self._peak.precedents,
         )
 
     def _instant(
@@ -385,6 +386,7 @@ class EventLife(Composed):
                 component=component,
                 history=now.history.copy(),
                 topic=topic,
+                precedents=Precedents() if score is None else score.precedents,
             )
             for phase in ("new", "end")
         ]

@@ -5,13 +5,13 @@ Made by agent/events/life.py, read by agent/pipeline/summaries.py. It must not d
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stillwatch.base import Array, SnapshotError, State, check_arrays
+from stillwatch.base import Array, SnapshotError, State, check_arrays, with_prefix, without_prefix
 from stillwatch.events.rules import RAISED_SEVERITY, SEVERITY_PER_DECADE
-from stillwatch.novelty import Score
+from stillwatch.novelty import Precedents, Score
 from stillwatch.transport.wire import EventKind
 
 Box = tuple[float, float, float, float]
@@ -25,7 +25,8 @@ class EventRecord:
     end. severity: 0 to 1, from the rarity at the peak. peak, rarity: score and "one frame in N" at the peak.
     component: id of the nearest known component of the patch mixture, or -1.
     history: rarities of the last scored frames, oldest first, (HISTORY,) float32.
-    topic: id of the topic that makes the view unusual, or -1.
+    topic: id of the topic that makes the view unusual, or -1. precedents: what came before it, in counts.
+    late: it was passed over when it came, and is told by what is known now.
     """
 
     id: int
@@ -40,6 +41,8 @@ class EventRecord:
     component: int
     history: np.ndarray
     topic: int = -1
+    precedents: Precedents = Precedents()
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +53,14 @@ class Peak:
     rarity: float = 1.0
     component: int = -1
     box: Box | None = None
+    precedents: Precedents = Precedents()
 
     def higher(self, score: Score) -> "Peak":
         """Return the peak after one more frame."""
         if score.value <= self.value and (self.box is not None or not score.boxes):
-            return self
-        return Peak(score.value, score.rarity, score.component, score.boxes[0] if score.boxes else None)
+            return replace(self, precedents=self.precedents.or_known(score.precedents))
+        box = score.boxes[0] if score.boxes else None
+        return Peak(score.value, score.rarity, score.component, box, score.precedents.or_known(self.precedents))
 
     def state(self) -> State:
         """Return the peak as arrays; the box is NaN where there is none."""
@@ -64,13 +69,15 @@ class Peak:
             "rarity": np.array(self.rarity, np.float64),
             "component": np.array(self.component, np.int64),
             "box": np.array(self.box if self.box is not None else [math.nan] * 4, np.float64),
+            **with_prefix("precedents", self.precedents.state()),
         }
 
     @classmethod
     def from_state(cls, state: State, where: str) -> "Peak":
         """Return the peak that was saved; SnapshotError where the state is not one."""
+        precedents = Precedents.from_state(without_prefix("precedents", state), where)
         check_arrays(
-            state,
+            {name: array for name, array in state.items() if not name.startswith("precedents.")},
             {
                 "value": Array(np.float64, ()),
                 "rarity": Array(np.float64, (), low=1.0),
@@ -84,7 +91,7 @@ class Peak:
         if any(unknown) != all(unknown):
             raise SnapshotError(f"{where}: box {box} is half known")
         known = None if any(unknown) else (x0, y0, x1, y1)
-        return cls(float(state["value"]), float(state["rarity"]), int(state["component"]), known)
+        return cls(float(state["value"]), float(state["rarity"]), int(state["component"]), known, precedents)
 
 
 def severity_of(rarity: float, raised_at: float) -> float:

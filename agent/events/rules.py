@@ -30,3 +30,14 @@ ALWAYS = 0.88  # share of frames: a place seen less often does not vanish
 WATCHED_S = 60.0  # seconds: how long something must have been there before its absence means anything
 PRESENCE_FRAMES = 150  # labelled frames that presence is averaged over: a minute at ten a second, one of four of them
 LONGER_AWAY = 1.5  # times the longest absence so far: what comes again as it always did is no news
+
+# -- how far to believe it (certainty.py) --------------------------------------------------------------------
+
+LOOK_S = 0.4  # seconds between two looks at the learning frames: a walker has gone a cell by then
+LOOK_CELLS = (60, 80)  # rows, columns: sensor noise and compression are averaged away
+CHANGED_LEVELS = 12  # grey levels by which a cell differs where something moved
+CHANGED_CELLS = 6  # cells: 1 in 800 of the view, less is a leaf
+BUSY_LOOKS = 0.25  # of the looks: where something moves so often, the start is no picture of an empty place
+UNSURE_S = 120.0  # seconds of judging after a busy start: by then looped clips raise the same events from every frame
+ENOUGH_VISITS = 8  # visits known by then: fewer are no sample of what comes
+LONGEST_UNSURE_S = 600.0  # seconds: where so few come, the start weighs little by now

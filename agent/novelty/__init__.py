@@ -1,7 +1,7 @@
 """How surprising a frame is under the active models, how rare that is here, and whether the camera moves.
 
 Owns: the novelty rules (registry.py), what is usual here, the calibration to one frame in N.
-In: grey pictures, rows, active models. Out: `CameraRule`, `Score`, `Kind`.
+In: grey pictures, rows, active models. Out: `CameraRule`, `Score`, `Kind`, `Precedents`.
 Imports: base, settings, gate, features, learn, epochs, kernels.
 """
 
@@ -11,17 +11,20 @@ from stillwatch.novelty.regions import Region
 from stillwatch.novelty.rules import SETTLING_FRAMES
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
-from stillwatch.novelty.visits import Kind, saved_kinds
+from stillwatch.novelty.visits import Kind, Over, Precedents, Sighting, saved_kinds
 
 __all__ = [
     "SETTLING_FRAMES",
     "CameraMotion",
     "Kind",
     "Novelty",
+    "Over",
+    "Precedents",
     "RarityCalibration",
     "Region",
     "RunningSpread",
     "Score",
+    "Sighting",
     "Sizes",
     "saved_kinds",
 ]

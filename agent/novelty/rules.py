@@ -12,6 +12,7 @@ NEIGHBOURS = 3  # patches across: things cover neighbouring patches, noise does 
 MAX_REGIONS = 8  # regions of a frame: more are no places to point at
 LABEL_FRAMES = 4  # of so many scored frames one has its patches named: that costs more than judging it
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
+LONGEST_STEP_S = 10.0  # seconds from one judged frame to the next: longer ones were not watched
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
 # Deviations of patches: the smallest deviation of a moving frame's statistic, and what it is taken for at first.
 LEAST_SPREAD_COMPONENTS = 0.8

@@ -4,7 +4,7 @@ Called by agent/pipeline/pipeline.py with every accepted frame: `score` before t
 is known whether an event is open. How novelty is told is the business of the strategy that the camera's rule names.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,18 +13,20 @@ from stillwatch.epochs import PATCHES, SCENES, Models
 from stillwatch.features import Rows
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.registry import STRATEGIES
-from stillwatch.novelty.rules import CALIBRATION_FRAMES, LABEL_FRAMES
+from stillwatch.novelty.rules import CALIBRATION_FRAMES, LABEL_FRAMES, LONGEST_STEP_S, NS
 from stillwatch.novelty.strategy import Judgement, Sizes
-from stillwatch.novelty.visits import Kind
+from stillwatch.novelty.visits import Kind, Over, Precedents
 from stillwatch.settings import Config
 
 
 @dataclass
 class _Counts:
-    """How far novelty has come, in frames."""
+    """How far novelty has come, in frames; seconds of stream that were judged, and the last judged frame's time, ns."""
 
     accepted: int = saved(0, low=0)
     scored: int = saved(0, low=0)
+    watched_s: float = saved(0.0, low=0.0)
+    t_ns: int = saved(-1, low=-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Score:
         What may be learnt from the frame; None while rows mean nothing.
     judgement : Judgement or None
         What the strategy said; None where there was no model.
+    precedents : Precedents
+        What came before it, in counts.
     """
 
     value: float
@@ -72,6 +76,7 @@ class Score:
     t_ns: int
     rows: Rows | None = None
     judgement: Judgement | None = None
+    precedents: Precedents = Precedents()
 
     @property
     def boxes(self) -> list[tuple[float, float, float, float]]:
@@ -136,6 +141,7 @@ class Novelty(Composed):
             t_ns=frame.t_ns,
             rows=rows,
             judgement=judgement,
+            precedents=replace(judgement.precedents, watched_s=self._counts.watched_s, frames=self._counts.scored),
         )
 
     def _labels_of(self, rows: Rows, judgement: Judgement, models: Models) -> np.ndarray:
@@ -174,13 +180,22 @@ class Novelty(Composed):
             rows=rows if rows.ready else None,
         )
 
-    def settle(self, score: Score, *, in_event: bool) -> None:
-        """Let the frame of `score` teach what is usual here, as far as an event allows; once a frame, in order."""
+    def settle(self, score: Score, *, in_event: bool) -> list[Over]:
+        """Let the frame of `score` teach what is usual here, as far as an event allows; once a frame, in order.
+
+        Return the visits that are over.
+        """
+        over: list[Over] = []
         self._counts.accepted += 1
         if score.rows is not None:
             strategy = self._strategies[score.rows.rule.novelty]
-            strategy.learn(score.rows, score.judgement, score.t_ns, in_event=in_event)
-        self._counts.scored += score.judgement is not None
+            over = strategy.learn(score.rows, score.judgement, score.t_ns, in_event=in_event)
+        if score.judgement is not None:
+            counts = self._counts
+            elapsed_s = max(score.t_ns - counts.t_ns, 0) / NS if counts.t_ns >= 0 else 0.0
+            counts.watched_s += min(elapsed_s, LONGEST_STEP_S)
+            counts.scored, counts.t_ns = counts.scored + 1, score.t_ns
+        return over
 
     # -- state -----------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from stillwatch.base import Stage
 from stillwatch.epochs import Models
 from stillwatch.features import Rows
 from stillwatch.novelty.regions import Region
-from stillwatch.novelty.visits import Kind, Sighting
+from stillwatch.novelty.visits import Kind, Over, Precedents, Sighting
 
 
 class Sizes(NamedTuple):
@@ -47,6 +47,8 @@ class Judgement:
         One frame in this many has such a value here.
     sightings : list of Sighting
         Who stands out, under a camera that knows visits.
+    precedents : Precedents
+        What came before the visit that the strongest region is part of.
     """
 
     surprise: np.ndarray
@@ -57,6 +59,7 @@ class Judgement:
     value: float
     rarity: float
     sightings: list[Sighting] = field(default_factory=list)
+    precedents: Precedents = Precedents()
 
 
 class Strategy(Stage, Protocol):
@@ -69,5 +72,8 @@ class Strategy(Stage, Protocol):
     def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
         """Judge a frame at stream time `t_ns`; it teaches nothing. A grid of another shape makes places void."""
 
-    def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> None:
-        """Let a frame teach what is usual; `judgement` is None before there is a model to judge it by."""
+    def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> list[Over]:
+        """Let a frame teach what is usual; `judgement` is None before there is a model to judge it by.
+
+        Return the visits that are over, under a camera that knows visits.
+        """

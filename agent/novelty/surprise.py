@@ -16,7 +16,7 @@ from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.regions import novel_regions
 from stillwatch.novelty.rules import NEIGHBOURS, SETTLING_FRAMES
 from stillwatch.novelty.strategy import Judgement
-from stillwatch.novelty.visits import Kind
+from stillwatch.novelty.visits import Kind, Over
 from stillwatch.settings import NoveltyConfig
 
 
@@ -96,7 +96,7 @@ class Surprise(Composed):
         keep = 0.5 ** (elapsed_s / smoothing_s) if smoothing_s > 0.0 else 0.0
         return frames.smoothed + (1.0 - keep) * (statistic - frames.smoothed)
 
-    def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> None:
+    def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> list[Over]:
         """Let a frame teach what is usual; events teach neither spread nor calibration, and the baseline little.
 
         Before there is a model, rows are kept all the same, so that the first one has a baseline at once.
@@ -104,7 +104,7 @@ class Surprise(Composed):
         surprise = None if judgement is None else judgement.surprise
         self._baseline.learn(rows.patches, surprise, rows.valid, in_event)
         if judgement is None:
-            return
+            return []
         frames = self._frames
         frames.smoothed, frames.t_ns = judgement.statistic, t_ns
         if not in_event:
@@ -113,6 +113,7 @@ class Surprise(Composed):
             if frames.scored >= SETTLING_FRAMES:
                 self._spread.learn(judgement.statistic, t_ns)
         frames.scored += 1
+        return []
 
     def _parts(self) -> dict[str, Stage]:
         return {

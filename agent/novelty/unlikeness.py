@@ -16,7 +16,7 @@ from stillwatch.novelty.regions import novel_regions
 from stillwatch.novelty.rules import LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, USUAL_RATE
 from stillwatch.novelty.strategy import Judgement, Sizes
 from stillwatch.novelty.traffic import Traffic
-from stillwatch.novelty.visits import Kind, Sighting, Visits, news_of
+from stillwatch.novelty.visits import Kind, Over, Precedents, Sighting, Visits, news_of
 from stillwatch.settings import Config, EventsConfig
 
 
@@ -75,7 +75,9 @@ class Unlikeness(Composed):
         value = max(self._level.standardise(level, self._traffic.emptiness), self._strangest(sightings, weights))
         weights *= NOVEL  # one unit of weighed unlikeness is novel: the deviations that regions and pictures show
         regions = novel_regions(weights.reshape(grid), rows.centres, self._least_patches)
-        return Judgement(unlikeness, weights, None, regions, level, value, self._level.rarity(value), sightings)
+        found = self._visits.precedents(sightings, regions[0].peak, grid) if regions else None
+        rarity, before = self._level.rarity(value), found or Precedents()
+        return Judgement(unlikeness, weights, None, regions, level, value, rarity, sightings, before)
 
     def _strangest(self, sightings: list[Sighting], weights: np.ndarray) -> float:
         """Return the highest value of a visit of a new kind, by itself: as if nothing else were, nor ever was, there.
@@ -90,7 +92,7 @@ class Unlikeness(Composed):
                 weights[sighting.patches] = np.maximum(weights[sighting.patches], unlikeness)
         return highest
 
-    def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> None:
+    def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> list[Over]:
         """Let a frame teach what is usual; its level counts little in an event, its patches as all others do."""
         self._take_grid(rows.grid_shape)
         is_ready = self._memory.ready
@@ -98,7 +100,8 @@ class Unlikeness(Composed):
         if judgement is not None and is_ready:
             self._traffic.learn(judgement.surprise, self._level.is_least(judgement.surprise), t_ns)
             self._level.learn(judgement.statistic, t_ns, in_event)
-            self._visits.learn(judgement.sightings, rows.grid_shape, t_ns)
+            return self._visits.learn(judgement.sightings, rows.grid_shape, t_ns)
+        return []
 
     def _take_grid(self, grid_shape: tuple[int, int]) -> None:
         if grid_shape != self._grid_shape:

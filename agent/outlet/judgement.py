@@ -15,13 +15,17 @@ LITTLE_DISK_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether an agent is well, and if not, every reason. `last_frame_age_s` is None before the first frame."""
+    """Whether an agent is well, and if not, every reason. `last_frame_age_s` is None before the first frame.
+
+    `unsure`: why its alerts are not to be relied on yet, learning or busy_start; an agent that learns is well.
+    """
 
     ok: bool
     state: str
     last_frame_age_s: float | None
     alerts: int
     reasons: tuple[str, ...]
+    unsure: str = ""
 
 
 def judge(status: m.Status | None, age_s: float, *, ended: bool = False) -> Judgement:
@@ -43,4 +47,4 @@ def judge(status: m.Status | None, age_s: float, *, ended: bool = False) -> Judg
     if status.disk_free_bytes is not None and status.disk_free_bytes < LITTLE_DISK_BYTES:
         reasons.append(f"{status.disk_free_bytes} bytes free on the disk")
     state = "ended" if ended else status.state
-    return Judgement(not reasons, state, frame_age_s, status.alerts, tuple(reasons))
+    return Judgement(not reasons, state, frame_age_s, status.alerts, tuple(reasons), status.unsure)

@@ -74,6 +74,8 @@ class StatusReporter:
             **head,
             state=combine(capture.state, pipeline.gate_state).value,
             learning=pipeline.progress,
+            unsure=pipeline.certainty.why.value,
+            busy=pipeline.certainty.busy if pipeline.frames else None,
             **counts.as_dict(),
             suppressed=dict(pipeline.events.suppressed),
             epochs={"patches": models.epoch if models else 0, "stream": frame.epoch if frame else 0},

@@ -36,7 +36,7 @@ from stillwatch.base import (
 )
 from stillwatch.contents import Contents, ViewContents
 from stillwatch.epochs import CROP_BYTES, EpochReport, FrameWords, Learners
-from stillwatch.events import EventLife
+from stillwatch.events import Certainty, EventLife
 from stillwatch.features import WORD_REACH, FeatureExtractor, Features, RowMaker, Rows
 from stillwatch.gate import Gate, Verdict
 from stillwatch.novelty import CameraMotion, Novelty, Sizes
@@ -107,6 +107,7 @@ class Pipeline(Restorable):
             n_frame_dims=self.features.n_frame_dims,
         )
         self.events = EventLife(config.events)
+        self.certainty = Certainty()
         self.view = BestView(config.exemplars, config.features.step_px)
         self._shape = (height, width)
         self.stage_seconds: dict[str, float] = {}  # spent so far; each stage's by the one thread that runs it
@@ -184,6 +185,8 @@ class Pipeline(Restorable):
         if is_due:
             self.contents.settle(contents, frame.t_ns, in_event=self.events.active)
         self.features.observe(features)
+        if said := self.certainty.update(frame.grey, score, rows.rule):
+            self._send([self.summaries.notice("info", "unsure" if self.certainty.why else "sure", said)])
         passed.stage("events")
         if rows.ready:
             self._offer(frame, rows, jpeg)
@@ -351,6 +354,7 @@ class Pipeline(Restorable):
             "novelty": self.novelty,
             "contents": self.contents,
             "events": self.events,
+            "certainty": self.certainty,
             "view": self.view,
             "learners": self.learners,
         }

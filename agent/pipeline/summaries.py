@@ -122,7 +122,7 @@ class Summaries:
 
     def _alert(self, frame: Frame, record: EventRecord, view: View, exemplar_id: int) -> m.Alert:
         x, y = view.position if view.position is not None else (None, None)
-        boxes = np.asarray(view.boxes, np.float32).reshape(-1, 4)
+        boxes, before = np.asarray(view.boxes, np.float32).reshape(-1, 4), record.precedents
         return m.Alert(
             **self._head(m.Alert, frame),
             id=record.id,
@@ -145,6 +145,13 @@ class Summaries:
             picture_t_ns=view.t_ns,
             thumbnail=view.jpeg,
             topic=record.topic,
+            watched_s=before.watched_s,
+            judged=before.frames,
+            visits=before.visits,
+            alike=before.alike,
+            here=before.here,
+            visit_kind=before.kind,
+            late=record.late,
             topic_map=view.segments if view.jpeg and view.segments.size else None,
             map_topics=view.topics if view.jpeg and view.segments.size else None,
         )

@@ -61,6 +61,11 @@ class Accounts:
         endpoints = publisher.endpoints if publisher else {}
         return {"drops": drops, "tx_bytes": tx_bytes, "endpoints": endpoints, "not_kept": self.not_kept()}
 
+    def learnt(self) -> dict[str, Any]:
+        """Return how far the learning has come, for the answer to `status`."""
+        why = self.pipeline.certainty.why.value
+        return {"learning": self.pipeline.progress, "unsure": why, "model_hash": self.pipeline.model_hash}
+
     def connections(self) -> dict[str, int]:
         """Return connections to the live plane's ports, by what became of them."""
         return self.live.connections() if self.live is not None else {}

@@ -266,6 +266,7 @@ class Agent:
             learnt,
             not_kept=tuple(not_kept),
             learning=self.pipeline.progress,
+            unsure=self.pipeline.certainty.text,
             waiting_alerts=waiting,
         )
 
@@ -383,7 +384,8 @@ class Agent:
         claimed, counters = self._capture.info.frames_claimed, self._capture.counters()
         read = self.pipeline.frames + counters["decimated"]
         share = min(read / claimed, 1.0) if claimed and not self._capture.live else None
-        return Progress(self._counts(), self._seconds(), self.pipeline.progress, self._state.value, share)
+        told = self.pipeline.progress, self._state.value, share, self.pipeline.certainty.why.value
+        return Progress(self._counts(), self._seconds(), *told)
 
     def _journal(self, command: str, arguments: dict[str, Any]) -> None:
         if self._recorder is not None:
@@ -392,12 +394,10 @@ class Agent:
             self._recorder.journal(before, command, arguments, self._clock.wall_ns())
 
     def _answer_status(self) -> dict[str, Any]:
-        pipeline = self.pipeline
         return {
             "state": self._state.value,
             **self._counts().as_dict(),
-            "learning": pipeline.progress,
-            "model_hash": pipeline.model_hash,
+            **self._accounts.learnt(),
             "not_kept": self._accounts.not_kept(),
             **{f"connections_{name}": count for name, count in self._accounts.connections().items()},
         }
@@ -434,7 +434,6 @@ class Agent:
         frame = self.pipeline.last_frame
         if frame is None:
             return
-        learnt = self.pipeline.learner_hash()
         meta = {
             "agent": self._config.agent.id,
             "run": self._identity[1],
@@ -445,7 +444,7 @@ class Agent:
             "finished": finished,
             "live": self._capture.live,
             "accepted": self.pipeline.accepted,
-            "hash": learnt,
+            "hash": self.pipeline.learner_hash(),
             "at_end": at_end,
         }
         recorder = self._recorder if self._recorder is not None and self._recorder.state == "ok" else None
@@ -460,7 +459,7 @@ class Agent:
                     spread=CHECKPOINTS_SPREAD if recorder and folder == recorder.checkpoints else 0,
                 )
             if recorder is not None:
-                recorder.saved(frame.sequence, self.pipeline.accepted, path, learnt)
+                recorder.saved(frame.sequence, self.pipeline.accepted, path, str(meta["hash"]))
         except (OSError, SnapshotError) as error:
             self._accounts.unsaved += 1
             logger.warning("checkpoint not saved: %s", error)

@@ -18,7 +18,7 @@ class Progress:
     """What a person watching a run wants to know now.
 
     `learning` is 0 to 1, 1 once frames are scored; `share` of the source that was read, 0 to 1, None where its end is
-    not known.
+    not known; `unsure`: why its alerts are not to be relied on yet, empty where they are.
     """
 
     counts: RunCounts
@@ -26,6 +26,7 @@ class Progress:
     learning: float
     state: str
     share: float | None = None
+    unsure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class RunResult:
     hash: str
     not_kept: tuple[str, ...] = ()  # what the disk refused, in words
     learning: float = 1.0  # 0 to 1 at the end: below 1 no frame was told from the usual yet
+    unsure: str = ""  # why what was told is not to be relied on, in one line
     waiting_alerts: int = 0  # not yet acknowledged over the thin link; the next run sends them
 
 

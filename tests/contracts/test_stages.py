@@ -18,6 +18,7 @@ from stillwatch.base import FIXED, CameraRule, SnapshotError, State, VirtualCloc
 from stillwatch.contents import ViewContents
 from stillwatch.epochs import Models
 from stillwatch.events.categories import CategoryLife
+from stillwatch.events.certainty import Certainty
 from stillwatch.events.life import EventLife, TokenBucket
 from stillwatch.features.extractor import FeatureExtractor
 from stillwatch.features.rows import Rows
@@ -35,6 +36,7 @@ from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
 from stillwatch.novelty.surprise import Surprise
 from stillwatch.novelty.traffic import Traffic
+from stillwatch.novelty.visits import Precedents
 from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.pipeline import Pipeline
 from stillwatch.settings.config import (
@@ -266,6 +268,15 @@ def play_events(life: EventLife, frames: range) -> list:
     return [*told, dict(life.suppressed), life.open_id]
 
 
+def play_certainty(certainty: Certainty, frames: range) -> list:
+    told = []
+    for i in frames:
+        before = Precedents(watched_s=max(i - 40, 0) * 10.0, visits=i // 8)
+        score = SimpleNamespace(t_ns=t_of(i), learning=i < 40, precedents=before)
+        told.append((certainty.update(picture(i).mean(axis=2).astype(np.uint8), score, FIXED), certainty.busy))
+    return told
+
+
 class Silent:
     """Takes messages and forgets them."""
 
@@ -312,6 +323,7 @@ STAGES = {
     "alert budget": Case(lambda: TokenBucket(3, 60.0), play_tokens, 10),
     "categories": Case(lambda: CategoryLife(EVENTS), play_categories, 1000),
     "events": Case(lambda: EventLife(EVENTS), play_events, 150),
+    "certainty": Case(Certainty, play_certainty),
     "view of the event": Case(lambda: BestView(ExemplarsConfig(), 8), play_view),
     "contents": Case(lambda: ViewContents(Config()), play_contents, 130),
     "pipeline": Case(lambda: Pipeline(load_config(None, SMALL), Silent(), VirtualClock()), play_pipeline, 41),
@@ -346,6 +358,9 @@ OUTSIDE = [
     ("events", "open.cause", 4),
     ("events", "open.last_box", 1.5),
     ("events", "peak.rarity", 0.5),
+    ("events", "peak.precedents.alike", -2),
+    ("certainty", "why", 3),
+    ("certainty", "last", 256),
     ("view of the event", "numbers", -1.0),
     ("view of the event", "kept.boxes", 1.5),
     ("view of the event", "start", -2),

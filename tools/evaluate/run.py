@@ -83,6 +83,7 @@ def watch(config: Config, frames: Iterable[Frame]) -> Run:
             raised += [(frame.sequence, record.kind) for record in step.events if record.phase == "new"]
         seconds = time.perf_counter() - begun
         moving, suppressed = pipeline.camera.rule is MOVING, dict(pipeline.events.suppressed)
+        unsure = pipeline.certainty.text
         pipeline.finish()
         pipeline.close()
     table = np.array(rows, np.float64).reshape(-1, len(_COLUMNS))
@@ -101,7 +102,7 @@ def watch(config: Config, frames: Iterable[Frame]) -> Run:
         fps=len(rows) / seconds if rows else 0.0,
         peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0,
         kinds=[asdict(kind) for kind in pipeline.novelty.kinds],
-        warnings=[],
+        warnings=[unsure] if unsure else [],
     )
 
 

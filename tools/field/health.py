@@ -10,7 +10,7 @@ import pathlib
 
 from stillwatch.base import ExitCode, RealClock
 from stillwatch.outlet import Judgement, judge
-from stillwatch.tools.shared import existing, print_json
+from stillwatch.tools.shared import existing, print_json, words
 from stillwatch.transport.disk import KIND_MESSAGE, log_files, read_file, unpack_message
 from stillwatch.transport.live import Received, Subscriber, load_client_keys, why_unreachable
 from stillwatch.transport.wire import DecodeError, Status, decode
@@ -34,6 +34,7 @@ def main(args: argparse.Namespace) -> int:
     else:
         age = "" if verdict.last_frame_age_s is None else f", last frame {verdict.last_frame_age_s:.1f} s ago"
         why = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
+        why += f"; not sure yet: {words.unsure(verdict.unsure)}" * bool(verdict.unsure)
         print(f"{'well' if verdict.ok else 'NOT well'}, {verdict.state}{age}, {verdict.alerts} alerts{why}")
     return ExitCode.DONE if verdict.ok else ExitCode.NO
 

@@ -4,7 +4,6 @@ The `clips` command. Without --overlay nothing is decoded or encoded again (agen
 """
 
 import argparse
-import math
 import pathlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -21,7 +20,7 @@ from stillwatch.base import SourceError, UsageError
 from stillwatch.clips import Clip, ClipCutter, ClipPacket, PacketStream, write_clip
 from stillwatch.settings import SourceConfig
 from stillwatch.sources import RecordingSource
-from stillwatch.tools.shared import existing, print_json, words
+from stillwatch.tools.shared import existing, print_json
 from stillwatch.transport.disk import RECORDING_NAME, log_files, open_run
 from stillwatch.transport.disk import recording as r
 
@@ -184,18 +183,18 @@ def overlays(
     path: pathlib.Path, alerts: Iterable[Told], out: pathlib.Path, before_s: float, after_s: float
 ) -> Iterator[tuple[int, pathlib.Path]]:
     """Write a clip of each alert with what was found drawn into it; yield its id and file."""
-    rarities = {message.frame: message.rarity for _, message in open_run(path).messages({"score"})}  # type: ignore[attr-defined]
+    scores = {message.frame: message.value for _, message in open_run(path).messages({"score"})}  # type: ignore[attr-defined]
     times = {body.sequence: body.t_ns for _, body in r.read_recording(path) if isinstance(body, r.FrameRecord)}
     for told in alerts:
         low, high = told.start_t_ns - int(before_s * 1e9), told.end_t_ns + int(after_s * 1e9)
         wanted = [sequence for sequence, t_ns in times.items() if low <= t_ns <= high]
         file = out / f"{told.id}-overlay.mp4"
-        if wanted and _draw(path, told, (min(wanted), max(wanted)), rarities, file):
+        if wanted and _draw(path, told, (min(wanted), max(wanted)), scores, file):
             yield told.id, file
 
 
 def _draw(
-    path: pathlib.Path, told: Told, frames: tuple[int, int], rarities: dict[int, float | None], file: pathlib.Path
+    path: pathlib.Path, told: Told, frames: tuple[int, int], scores: dict[int, float | None], file: pathlib.Path
 ) -> bool:
     """Write one clip; False where no frame of it can be shown any more."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -212,7 +211,7 @@ def _draw(
                 break
             stamp = raw.recorded
             picture = np.ascontiguousarray(raw.colour)
-            _draw_on(picture, told, stamp.sequence, stamp.t_ns, stamp.wall_ns, rarities.get(stamp.sequence))
+            _draw_on(picture, told, stamp.sequence, stamp.t_ns, stamp.wall_ns, scores.get(stamp.sequence))
             encoder = encoder or _Encoder(file, picture)
             encoder.add(picture, stamp.t_ns)
     if encoder is None:
@@ -221,7 +220,7 @@ def _draw(
     return True
 
 
-def _draw_on(picture: np.ndarray, told: Told, sequence: int, t_ns: int, wall_ns: int, rarity: float | None) -> None:
+def _draw_on(picture: np.ndarray, told: Told, sequence: int, t_ns: int, wall_ns: int, score: float | None) -> None:
     """Draw time and score, and while the event lasts the newest outlines told by then."""
     height, width = picture.shape[:2]
     if told.start_t_ns <= t_ns <= told.end_t_ns and told.outlines:
@@ -231,8 +230,8 @@ def _draw_on(picture: np.ndarray, told: Told, sequence: int, t_ns: int, wall_ns:
             cv2.rectangle(picture, *corners, RED, max(1, width // 320))
     clock = datetime.fromtimestamp(wall_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     lines = [f"{clock}  frame {sequence}  event {told.id}"]
-    if rarity is not None and math.isfinite(rarity) and rarity > 1:
-        lines.append(words.one_in(rarity))
+    if score is not None:
+        lines.append(f"score {score:.1f}")
     size = max(0.35, width / 1400)
     high = round(28 * size)
     for at, line in enumerate(lines):

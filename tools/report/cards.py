@@ -4,11 +4,13 @@ Called by tools/report/events.py and tools/report/compare.py. Figures that only 
 """
 
 from stillwatch.base import UsageError
+from stillwatch.runs import most_often
 from stillwatch.settings import EventsConfig, recorded_config
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.data import Event, ReportData
 from stillwatch.tools.report.in_view import topic_layer, topic_name
 from stillwatch.tools.shared import words
+from stillwatch.transport.wire import EventKind
 from stillwatch.transport.wire import messages as m
 
 Numbers = dict[tuple[str, int, int], str]  # what each event is called, by its key
@@ -70,8 +72,7 @@ def _facts(event: Event) -> str:
     facts = []
     if shown.x is not None and shown.y is not None:
         facts.append(words.place(shown.x, shown.y))
-    if event.rarity >= 10:
-        facts.append(f"{words.one_in(event.rarity)} here")
+    facts += [event.how_rare] * bool(event.how_rare)
     if not event.ended:
         facts.append("no end received")
     elif event.duration_s > 0:
@@ -129,8 +130,23 @@ def _details(data: ReportData, event: Event, shown: m.Alert) -> str:
         ("Kind", event.first.alert_kind),
         ("Run", event.key[0]),
     ]
+    rows[4:4] = _rarity(event)
     body = "".join(f"<tr><td>{name}</td><td>{c.esc(value)}</td></tr>" for name, value in rows if value)
     return f"<details><summary>Details</summary><table>{body}</table></details>"
+
+
+def _rarity(event: Event) -> list[tuple[str, str]]:
+    """Return what was counted before it, and how often such a thing can come by that."""
+    told = event.told
+    if event.first.alert_kind not in (EventKind.NOVEL, EventKind.UNUSUAL_VIEW) or told["watched_s"] is None:
+        return []
+    counts = [f"{words.number(told['judged'])} frames"] if told["judged"] is not None else []
+    counts += [words.count(told["visits"], "visit")] if told["visits"] is not None else []
+    counts += [f"{told['alike']} of its kind"] if told["alike"] is not None else []
+    counts += [f"{told['here']} to its place"] if told["here"] is not None else []
+    text = f"{words.duration(told['watched_s'])}: {', '.join(counts)}"
+    limit = "" if told["alike"] is None else most_often(told["alike"], told["watched_s"])
+    return [("Watched before it", text), ("So often at most", limit)]
 
 
 def _picture_time(data: ReportData, event: Event, shown: m.Alert) -> str:

@@ -155,6 +155,7 @@ def as_json(result: RunComparison) -> dict[str, Any]:
             "start_frame": e.first.start_frame,
             "duration_s": round(e.duration_s, 3),
             "rarity": e.rarity,
+            "how_rare": e.how_rare,
         }
 
     return {
@@ -190,7 +191,7 @@ def tell_comparison(result: RunComparison) -> None:
             print(
                 f"  {sign} event {event.id}: {words.title_of(event.first.alert_kind).lower()} at "
                 f"{words.moment(event.x_ns / 1e9)} (frame {event.first.start_frame}), for "
-                f"{words.duration(event.duration_s)}, {words.one_in(event.rarity)}"
+                f"{words.duration(event.duration_s)}{', ' * bool(event.how_rare)}{event.how_rare}"
             )
 
 

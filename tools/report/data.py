@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from stillwatch.runs import counts_of, how_rare
 from stillwatch.tools.report.learners import EXAMPLE_ROLES, TOPIC_PREFIX
 from stillwatch.tools.report.shares import Shares
 from stillwatch.transport.disk import Run, open_run
@@ -145,7 +146,18 @@ class Event:
 
     @property
     def rarity(self) -> float:
+        """One frame in so many by the rule that raised it: what orders events, and is no count."""
         return max(self.first.rarity or 0.0, self.last.rarity or 0.0)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What its rarity is told by, as known last."""
+        return {"kind": self.first.alert_kind, "rarity": self.rarity, **counts_of(self.last)}
+
+    @property
+    def how_rare(self) -> str:
+        """How rare it was, in words; empty where that plays no part."""
+        return how_rare(self.told)
 
 
 @dataclass

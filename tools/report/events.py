@@ -32,12 +32,12 @@ def events_section(data: ReportData, label: c.Label, numbered: Numbers) -> str:
         rows = "".join(
             f"<tr id='event-{numbered[e.key]}'><td class='n'>{numbered[e.key]}</td><td>{c.esc(label(e.x_ns))}</td>"
             f"<td>{c.esc(words.title_of(e.first.alert_kind))}</td><td>{words.duration(e.duration_s)}</td>"
-            f"<td class='n'>{words.rarity(e.rarity)}</td></tr>"
+            f"<td>{c.esc(e.how_rare)}</td></tr>"
             for e in rest
         )
         more = (
             f"<details><summary>{len(rest)} lesser events</summary><div class='scroll'><table><tr><th class='n'>No."
-            "</th><th>Start</th><th>Kind</th><th>Lasted</th><th class='n'>One frame in</th></tr>"
+            "</th><th>Start</th><th>Kind</th><th>Lasted</th><th>How rare</th></tr>"
             f"{rows}</table></div></details>"
         )
     if data.events_left_out:

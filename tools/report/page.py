@@ -99,7 +99,10 @@ def _lead(data: ReportData, totals: dict) -> str:
     if not frames:
         return "No frame has been seen yet."
     if not data.events:
-        return f"Watched for {watched}, {words.number(frames)} frames. Nothing was out of the ordinary."
+        verdict = "Nothing was out of the ordinary."
+        if (unsure := unsure_of(data)) and unsure[-1][1] == "unsure":
+            verdict = "Nothing was told, but the agent was not sure to the end: it still learnt what is usual here."
+        return f"Watched for {watched}, {words.number(frames)} frames. {verdict}"
     counts = Counter(_group(event.first.alert_kind) for event in data.events)
     told = []
     if counts["novel"]:
@@ -113,8 +116,8 @@ def _lead(data: ReportData, totals: dict) -> str:
     text = "; ".join(told)
     worst = max(data.events, key=lambda event: (event.rarity, event.severity))
     rarest = ""
-    if worst.rarity > 10:
-        rarest = f" The rarest began at {labeller(data)(worst.x_ns)}: {words.one_in(worst.rarity)}."
+    if worst.how_rare:
+        rarest = f" What stood out most began at {labeller(data)(worst.x_ns)}: {c.esc(worst.how_rare)}."
     return f"Watched for {watched}, {words.number(frames)} frames. <b>{text[0].upper()}{text[1:]}.</b>{rarest}"
 
 
@@ -195,9 +198,31 @@ def _warnings(data: ReportData) -> str:
         )
     if data.run.unreadable:
         rows.append(f"{data.run.unreadable} messages are of a version that this program cannot read.")
+    rows += _unsure_rows(data)
     if not rows:
         return ""
-    return "<div class='warn'>What is missing here<ul>" + "".join(f"<li>{row}</li>" for row in rows) + "</ul></div>"
+    return (
+        "<div class='warn'>What is missing here, or uncertain<ul>"
+        + "".join(f"<li>{row}</li>" for row in rows)
+        + "</ul></div>"
+    )
+
+
+def unsure_of(data: ReportData) -> list[tuple[int, str, str]]:
+    """Return when the agent said that it was unsure, or sure again: (x, unsure or sure, its words), in order."""
+    return [(x, notice.code, notice.text) for x, notice in data.notices if notice.code in ("unsure", "sure")]
+
+
+def _unsure_rows(data: ReportData) -> list[str]:
+    """Say from when to when the agent was not sure, and why; what was told then may be wrong, and things be missing."""
+    label, rows = labeller(data), []
+    told = unsure_of(data)
+    for place, (x, code, text) in enumerate(told):
+        if code == "unsure":
+            after = [until for until, later, _ in told[place:] if later == "sure"]
+            until = f"until {label(after[0])}" if after else "to the end"
+            rows.append(f"From {c.esc(label(x))} {c.esc(until)} the agent was not sure: {c.esc(text)}.")
+    return rows
 
 
 def _refusals(data: ReportData) -> str:

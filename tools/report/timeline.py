@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Sequence
 
+from stillwatch.runs import MOST_RARE
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.cards import Numbers, events_config
 from stillwatch.tools.report.data import Bin, ReportData
@@ -70,11 +71,11 @@ def timeline_section(data: ReportData, label: c.Label, numbered: Numbers) -> str
 def _rarity_plot(data: ReportData, label: c.Label, numbered: Numbers, bins: Bins) -> str:
     events = events_config(data)
     raised, cleared = events.raise_rarity, events.clear_rarity
-    top = max(min(max((item.rarity for _, item in bins), default=1.0), words.MOST_RARE), raised) * 1.6
+    top = max(min(max((item.rarity for _, item in bins), default=1.0), MOST_RARE), raised) * 1.6
     decades = math.log10(top)
 
     def y_of(value: float) -> float:
-        return HEIGHT * (1 - math.log10(min(max(value, 1.0), words.MOST_RARE)) / decades)
+        return HEIGHT * (1 - math.log10(min(max(value, 1.0), MOST_RARE)) / decades)
 
     points = [(x, y_of(item.rarity)) for x, item in bins if item.count]
     ticks = [(y_of(10**k), f"1 in {words.number(10**k)}" if k else "all") for k in range(int(decades) + 1)]
@@ -175,7 +176,7 @@ def _shade(name: str, start: int, end: int, span: int) -> str:
 def _tip(label: c.Label, x: int, item) -> list[str]:
     lines = [label(x)]
     if item.count:
-        lines.append(f"score {item.high:.2f}" + (f", {words.one_in(item.rarity)}" if item.rarity > 1 else ""))
+        lines.append(f"score {item.high:.2f}")
     elif item.learning:
         lines.append("learning")
     if item.refused:

@@ -68,7 +68,8 @@ def progress_text(progress: Progress) -> str:
     parts += [f"{counts.frames} frames", f"{rate:.0f}/s"]
     if share is not None and 0.01 < share < 1.0 and progress.seconds > 1.0:
         parts.append(f"{words.duration(progress.seconds * (1.0 - share) / share)} left")
-    parts.append("watching" if progress.learning >= 1.0 else f"learning {100 * progress.learning:.0f} %")
+    watching = words.unsure(progress.unsure) or "watching"
+    parts.append(watching if progress.learning >= 1.0 else f"learning {100 * progress.learning:.0f} %")
     parts.append(f"{words.count(counts.events, 'event')}, {words.count(counts.alerts, 'alert')}")
     parts += [f"{counts.dropped} dropped"] * bool(counts.dropped)
     return "  ".join(parts)

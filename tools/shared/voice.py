@@ -70,6 +70,8 @@ class RunVoice:
             self._alert(message)
         elif isinstance(message, LogNotice) and self._as_json:  # a person reads it in the log, on the same terminal
             self._object("notice", {"level": message.level, "code": message.code, "text": message.text})
+        elif isinstance(message, LogNotice) and message.code in ("unsure", "sure"):
+            self.note(message.text)
 
     def note(self, text: str) -> None:
         """Say one line at the start or the end."""
@@ -99,6 +101,8 @@ class RunVoice:
         self.note(f"{result.reason}: {'; '.join(parts)}")
         if result.learning < 1.0 and counts.frames:
             self.note(_nothing_judged(counts))
+        elif result.unsure:
+            self.note(f"not sure to the end: {result.unsure}")
         if counts.frames and "summary.json" not in result.not_kept:
             self.note(f"run folder {result.folder}; see it with: stillwatch report {result.folder}")
             if counts.alerts:

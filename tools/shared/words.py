@@ -4,12 +4,11 @@ Used by run, ground, report, compare and the commands that export. It must not r
 """
 
 import datetime
-import math
 
+from stillwatch.runs import counts_of, how_rare
 from stillwatch.settings import EventsConfig
 from stillwatch.transport.wire import Alert, Clumps, EventKind, Position
 
-MOST_RARE = 1e6  # one frame in so many: beyond it, it is no longer a measurement
 _THIN_SPACE = "\u202f"
 TITLES = {
     EventKind.NOVEL: "Something new",
@@ -81,14 +80,9 @@ def count(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
-def rarity(value: float) -> str:
-    """Return N of "one frame in N"."""
-    return "over a million" if value >= MOST_RARE else number(value)
-
-
-def one_in(value: float) -> str:
-    """Return how rare something is: one frame in so many."""
-    return "rarer than one frame in a million" if value >= MOST_RARE else f"one frame in {number(value)}"
+def unsure(why: str) -> str:
+    """Return why an agent is not to be relied on yet, as its status names it; empty where it is."""
+    return {"busy_start": "learning, busy start"}.get(why, why.replace("_", " "))
 
 
 def clock_time(seconds: float) -> str:
@@ -138,8 +132,8 @@ def alert_line(alert: Alert, stream_s: float | None = None) -> str:
     parts.append(f"{_verb(alert)}{title_of(alert.alert_kind).lower()}")
     if alert.x is not None and alert.y is not None and alert.phase != "end":
         parts.append(place(alert.x, alert.y))
-    if alert.rarity is not None and math.isfinite(alert.rarity) and alert.rarity > 1:
-        parts.append(one_in(alert.rarity).replace(_THIN_SPACE, " "))
+    rare = how_rare({"kind": alert.alert_kind, "rarity": alert.rarity, **counts_of(alert)})
+    parts += [rare] * bool(rare) + ["told late"] * alert.late
     if alert.phase != "new" and alert.duration_s > 0:
         parts.append(f"for {duration(alert.duration_s)}")
     nav = alert.nav

@@ -70,10 +70,8 @@ def _tell(table: Table) -> None:
     """Print the table for a person."""
     if table.name == "scores":
         for row in table:
-            known = row["score"] is not None
-            rare = words.one_in(row["rarity"]) if known and row["rarity"] else row["state"]
-            score = f"{row['score']:8.3f}" if known else " " * 8
-            print(f"{words.moment(row['stream_s'])}  frame {row['frame']:<8}{score}  {shown(rare)}")
+            score = f"{row['score']:8.3f}" if row["score"] is not None else " " * 8
+            print(f"{words.moment(row['stream_s'])}  frame {row['frame']:<8}{score}  {shown(row['state'])}")
         return
     if table.name == "topics":
         _tell_topics(table)
@@ -83,8 +81,7 @@ def _tell(table: Table) -> None:
         parts += [f"event {row['id']}", words.title_of(row["kind"]).lower()]
         if row["x"] is not None and row["y"] is not None:
             parts.append(words.place(row["x"], row["y"]))
-        if row["rarity"] is not None and row["rarity"] > 1:
-            parts.append(words.one_in(row["rarity"]))
+        parts += [row["how_rare"]] * bool(row["how_rare"]) + ["told late"] * row["late"]
         parts += ["no end received"] * (row["phase"] != "end")
         parts += [f"for {words.duration(row['duration_s'])}"] * (row["phase"] == "end" and row["duration_s"] > 0)
         print(shown("  ".join(parts)))

@@ -55,6 +55,7 @@ SharesByFrame = Annotated[np.ndarray, array_of("float32 float16", "s", "k")]
 TopicMap = Annotated[np.ndarray, array_of("uint8", "r", "c")]
 MapIds = Annotated[np.ndarray, array_of("int64 int32", "t")]
 Reasons = Annotated[list[Name], Meta(max_length=256)]
+VisitTimes = Annotated[np.ndarray, array_of("int64", "v")]
 ClumpCounts = Annotated[np.ndarray, array_of("float32 float16 uint32", "m")]
 ClumpRows = Annotated[np.ndarray, array_of("float32 float16 int8", "m", "d")]
 ColumnScale = Annotated[np.ndarray, array_of("float32", "d")]
@@ -106,6 +107,10 @@ class Status(Message, tag="status", kw_only=True, frozen=True):
 
     state: Annotated[Name, Meta(description="source state: connecting, live, stalled, frozen, dark, ...")]
     learning: Annotated[Share, Meta(description="progress towards the first model, 1 when scores are calibrated")] = 0.0
+    unsure: Annotated[
+        Name, Meta(description="why alerts are not to be relied on yet: learning, busy_start; or empty")
+    ] = ""
+    busy: Annotated[Share | None, Meta(description="of the looks at the start, in which something moved")] = None
     frames: Count = 0
     accepted: Count = 0
     refused: Annotated[Counts, Meta(description="frames the gate refused, by reason")] = {}
@@ -195,6 +200,13 @@ class Alert(Message, tag="alert", kw_only=True, frozen=True):
     picture_t_ns: Annotated[Nanoseconds, Meta(description="its stream time; 0 where not told")] = 0
     thumbnail: Thumbnail = b""
     topic: Annotated[Index, Meta(description="id of the topic that makes a view unusual, or -1")] = -1
+    watched_s: Annotated[NonNegative | None, Meta(description="judged before it, seconds; null where not told")] = None
+    judged: Annotated[Index, Meta(description="frames judged before it, or -1: not told")] = -1
+    visits: Annotated[Index, Meta(description="visits that were over; -1: none are followed")] = -1
+    alike: Annotated[Index, Meta(description="of them, of its kind; -1: not seen whole, its kind is not known")] = -1
+    here: Annotated[Index, Meta(description="of them, that went to its place or beside; -1: not known")] = -1
+    visit_kind: Annotated[Index, Meta(description="id of its kind of visits; -1: of none that is known")] = -1
+    late: Annotated[bool, Meta(description="passed over when it came, told by what is known now")] = False
     topic_map: Annotated[TopicMap | None, Meta(description="places in map_topics over the picture; 255: none")] = None
     map_topics: Annotated[MapIds | None, Meta(description="ids of topics")] = None
 
@@ -297,6 +309,27 @@ class Exemplar(Message, tag="exemplar", kw_only=True, frozen=True):
     thumbnail: Thumbnail = b""
 
 
+class VisitKind(Message, tag="visits", kw_only=True, frozen=True):
+    """One kind of visits under a fixed camera, told again when more of it came; `removed` ids are remembered no more.
+
+    Times are stream times of the ends of visits: `times` are those of the newest, the oldest first. `box` (shares) is
+    where in frame `picture_frame` the picture was cut out.
+    """
+
+    id: Index
+    count: Annotated[Count, Meta(description="visits of this kind, all")] = 0
+    first_t_ns: Annotated[Nanoseconds, Meta(description="of the first")] = 0
+    last_t_ns: Annotated[Nanoseconds, Meta(description="of the last")] = 0
+    times: Annotated[VisitTimes | None, Meta(description="of the newest visits")] = None
+    watched_s: Annotated[NonNegative | None, Meta(description="judged so far, seconds")] = None
+    label: Name = ""
+    removed: IdVector | None = None
+    picture_frame: Annotated[Index, Meta(description="that the picture is of, or -1")] = -1
+    picture_t_ns: Nanoseconds = 0
+    box: Annotated[Boxes | None, Meta(description="x0, y0, x1, y1 of the cut-out, one row")] = None
+    thumbnail: Thumbnail = b""
+
+
 class Encoder(Message, tag="encoder", kw_only=True, frozen=True):
     """How patches become the rows that models speak of: row = descriptor @ basis + offset, float32.
 
@@ -356,6 +389,7 @@ class Summary(Message, tag="summary", kw_only=True, frozen=True):
 
 MESSAGES: tuple[type[Message], ...] = (
     Status, Score, Alert, Model, Clumps, Exemplar, GateChange, SourceChange, LogNotice, Summary, Scores, Encoder,
+    VisitKind,
 )  # fmt: skip
 
 

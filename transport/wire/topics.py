@@ -80,6 +80,7 @@ TOPICS: dict[str, Topic] = dict([
     _topic(m.Score,         30.0,   1 * KIB,    64,   6,      5.0),
     _topic(m.Scores,         2.0,   8 * KIB,    64,   6,      5.0),
     _topic(m.Clumps,         1.0, 256 * KIB,     2,   7,     60.0, len(MODELS)),
+    _topic(m.VisitKind,      0.1,  16 * KIB,    48,   5,      0.0,  48),
     _topic(m.Encoder,        0.0, 256 * KIB,     2,   7,      0.0,   1, True),
 ])  # fmt: skip
 
@@ -100,11 +101,11 @@ def topic_bytes(agent_id: str, kind: str = "", schema: int = m.SCHEMA) -> bytes:
 
 
 def key_of(message: m.Message) -> str:
-    """Return what tells a topic's last values apart: the mixture, or the id of an alert or exemplar."""
+    """Return what tells a topic's last values apart: the mixture, or the id of an alert, exemplar or kind of visits."""
     match message:
         case m.Model() | m.Clumps():
             return message.which
-        case m.Alert() | m.Exemplar():
+        case m.Alert() | m.Exemplar() | m.VisitKind():
             return str(message.id)
         case m.LogNotice():
             return message.code

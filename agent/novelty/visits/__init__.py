@@ -6,7 +6,8 @@ Imports: base, features, settings, novelty.
 """
 
 from stillwatch.novelty.visits.kinds import Kind, Kinds, saved_kinds
+from stillwatch.novelty.visits.precedents import Precedents
 from stillwatch.novelty.visits.sightings import Sighting
-from stillwatch.novelty.visits.visits import Visits, news_of
+from stillwatch.novelty.visits.visits import Over, Visits, news_of
 
-__all__ = ["Kind", "Kinds", "Sighting", "Visits", "news_of", "saved_kinds"]
+__all__ = ["Kind", "Kinds", "Over", "Precedents", "Sighting", "Visits", "news_of", "saved_kinds"]

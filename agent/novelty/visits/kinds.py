@@ -54,7 +54,8 @@ class _Table:
     looks while they were not seen whole, of part_n visits. spread: sum of the logarithms of a look's variance within
     visits, of spread_n visits, in part and whole. lately: kinds of the last visits, -1 where nobody knows; n_lately:
     of how many. strange: distances of the last visits from the nearest kind when they came, -1 where there was none.
-    passed: how many visits went where, those included whose kind nobody knows. watched_s: seconds, with half-lives.
+    passed: how many visits went where, those included whose kind nobody knows; n_passed: how many there were.
+    watched_s: seconds, with half-lives.
     """
 
     mean: np.ndarray
@@ -72,6 +73,7 @@ class _Table:
     lately: np.ndarray = saved_array((RECENT_VISITS,), np.int64, fill=-1, low=-1)
     strange: np.ndarray = saved_array((STRANGE_MEMORY,), np.float64, fill=-1, low=-1)
     passed: np.ndarray = saved_array(_COARSE, np.float64, low=0.0)
+    n_passed: int = saved(0, low=0)
     next_id: int = saved(0, low=0)
     n_lately: int = saved(0, low=0, high=RECENT_VISITS)
     watched_s: float = saved(0.0, low=0.0)
@@ -171,6 +173,22 @@ class Kinds(Recorded):
         usual = enough * often**2
         return usual, self._strange(float(distances.min()))
 
+    def count_alike(self, look: np.ndarray) -> tuple[int, int]:
+        """Return id and visits so far of the kind that a look, (n_dims,), is of; -1 and 0 where it is of none."""
+        table = self._table
+        rows = np.flatnonzero(table.id >= 0)
+        if not len(rows) or table.spread_n[1] <= 0.0:
+            return -1, 0
+        squares = squared_distances(look, table.mean[rows], self.unit())
+        nearest = int(squares.argmin())
+        if np.sqrt(squares[nearest]) > ALIKE:
+            return -1, 0
+        return int(table.id[rows[nearest]]), int(table.count[rows[nearest]])
+
+    def count_passed(self, cell: tuple[int, int]) -> tuple[int, int]:
+        """Return how many visits are over, and how many of them went to a place, or beside."""
+        return self._table.n_passed, int(self._table.passed[cell])
+
     def _per_hour(self, visits):
         return visits * 3600.0 / (self._table.watched_s + KIND_PRIOR_S)
 
@@ -196,6 +214,7 @@ class Kinds(Recorded):
         """Take note of a visit that is over: its places, (COARSE_ROWS, COARSE_COLUMNS) bool, and kind's id or -1."""
         table = self._table
         table.passed += _around(places)
+        table.n_passed += 1
         table.lately[:-1] = table.lately[1:]
         table.lately[-1] = kind
         table.n_lately = min(table.n_lately + 1, RECENT_VISITS)

@@ -37,6 +37,8 @@ class Sighting:
         0 to 1: how far its kind is usual here, so that its unlikeness is no news.
     strange : float
         0 to 1: how far its kind is new; 0 while not decided.
+    visit : int
+        Number of the one visit that it is of; -1 for someone new, and where more than one is in it.
     """
 
     patches: np.ndarray
@@ -47,6 +49,7 @@ class Sighting:
     whole: bool = False
     known: float = 0.0
     strange: float = 0.0
+    visit: int = -1
 
 
 def sightings_of(unlikeness: np.ndarray, grid_shape: tuple[int, int]) -> list[Sighting]:

@@ -17,6 +17,7 @@ from stillwatch.base import (
     prepare_record,
     record_bytes,
     record_state,
+    saved,
     saved_array,
     state_of_parts,
     with_prefix,
@@ -42,6 +43,7 @@ from stillwatch.novelty.rules import (
     WAIT_S,
 )
 from stillwatch.novelty.visits.kinds import Kind, Kinds
+from stillwatch.novelty.visits.precedents import UNKNOWN, Precedents
 from stillwatch.novelty.visits.sightings import (
     Box,
     Sighting,
@@ -60,15 +62,16 @@ _COARSE = (COARSE_ROWS, COARSE_COLUMNS)
 class _Tracks:
     """One row for each visit under way, in columns of fixed size.
 
-    begun_ns: -1 in a free row. seen_ns: stream time when it was last found. apart_ns: since when it cannot be told
-    from another, -1 where it can. frames: in which it was found; missed: since then. box: top, left, bottom, right,
-    patches; pace: patches a frame, down and right. seen: frames in which it was seen in part and whole, to which mean
-    and squares (sum of squared deviations) of its look belong. other: frames in a row that looked like somebody else.
-    level: its highest. places: where it went. known, strange: 0 to 1, what its kind says of it.
+    number: of the visit. begun_ns: -1 in a free row. seen_ns: stream time when it was last found. apart_ns: since when
+    it cannot be told from another, -1 where it can. frames: in which it was found; missed: since then. box: top, left,
+    bottom, right, patches; pace: patches a frame, down and right. seen: frames in which it was seen in part and whole,
+    to which mean and squares (sum of squared deviations) of its look belong. other: frames in a row that looked like
+    somebody else. level: its highest. places: where it went. known, strange: 0 to 1, what its kind says of it.
     """
 
     mean: np.ndarray
     squares: np.ndarray
+    number: np.ndarray = saved_array((MAX_VISITS,), np.int64, fill=-1, low=-1)
     begun_ns: np.ndarray = saved_array((MAX_VISITS,), np.int64, fill=-1, low=-1)
     seen_ns: np.ndarray = saved_array((MAX_VISITS,), np.int64, low=0)
     apart_ns: np.ndarray = saved_array((MAX_VISITS,), np.int64, fill=-1, low=-1)
@@ -82,6 +85,22 @@ class _Tracks:
     places: np.ndarray = saved_array((MAX_VISITS, *_COARSE), np.bool_)
     known: np.ndarray = saved_array((MAX_VISITS,), np.float64, low=0.0, high=1.0)
     strange: np.ndarray = saved_array((MAX_VISITS,), np.float64, low=0.0, high=1.0)
+    next_number: int = saved(0, low=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A visit that is over.
+
+    number: of the visit. kind: id of its kind, -1 where it was not seen whole. begun_ns, seen_ns: stream time of its
+    first and last sighting. level: its highest.
+    """
+
+    number: int
+    kind: int
+    begun_ns: int
+    seen_ns: int
+    level: float
 
 
 class Visits(Restorable):
@@ -100,6 +119,7 @@ class Visits(Restorable):
     def __init__(self, n_patch_dims: int, halflife_s: float, usual_per_hour: float):
         n_dims = n_look_dims(n_patch_dims)
         self._kinds = Kinds(n_dims, halflife_s, usual_per_hour)
+        self._over: list[Over] = []  # visits that the frame under way has ended
         self._tracks = _Tracks(mean=np.zeros((MAX_VISITS, 2, n_dims)), squares=np.zeros((MAX_VISITS, 2, n_dims)))
 
     @property
@@ -156,15 +176,17 @@ class Visits(Restorable):
             strange = float(tracks.strange[own[0]]) if own else 0.0
         large = len(sighting.patches) >= LEAST_DESCRIBED
         whole = large and not touches_edge(sighting.box, rows.grid_shape)
-        return replace(sighting, tracks=own, look=look, whole=whole, known=known, strange=strange)
+        visit = int(tracks.number[own[0]]) if own and is_one else -1
+        return replace(sighting, tracks=own, look=look, whole=whole, known=known, strange=strange, visit=visit)
 
     def _steps(self, alive: np.ndarray) -> np.ndarray:
         """Return how far visits have gone since they were found, (n, 2), patches."""
         return self._tracks.pace[alive] * (1.0 + self._tracks.missed[alive])[:, None]
 
-    def learn(self, sightings: list[Sighting], grid_shape: tuple[int, int], t_ns: int) -> None:
-        """Let a frame's sightings go on, begin and end visits; stream time `t_ns`."""
-        tracks = self._tracks
+    def learn(self, sightings: list[Sighting], grid_shape: tuple[int, int], t_ns: int) -> list[Over]:
+        """Let a frame's sightings go on, begin and end visits; stream time `t_ns`. Return the visits that are over."""
+        tracks, over = self._tracks, self._over
+        over.clear()
         self._kinds.watch(t_ns)
         found: set[int] = set()
         for sighting in sightings:
@@ -184,6 +206,7 @@ class Visits(Restorable):
             if t_ns - tracks.seen_ns[row] > GONE_S * NS:
                 self._end(int(row), t_ns)
                 tracks.begun_ns[row] = -1
+        return list(over)
 
     def _begin(self, row: int, sighting: Sighting, grid_shape: tuple[int, int], t_ns: int) -> None:
         tracks = self._tracks
@@ -195,7 +218,8 @@ class Visits(Restorable):
     def _anew(self, row: int, t_ns: int) -> None:
         """Forget what a visit looked like: it is somebody else's from here on."""
         tracks = self._tracks
-        tracks.begun_ns[row] = t_ns
+        tracks.begun_ns[row], tracks.number[row] = t_ns, tracks.next_number
+        tracks.next_number += 1
         tracks.frames[row] = tracks.other[row] = tracks.seen[row] = 0
         tracks.mean[row], tracks.squares[row], tracks.places[row] = 0.0, 0.0, False
         tracks.known[row] = tracks.strange[row] = 0.0
@@ -271,6 +295,22 @@ class Visits(Restorable):
             kind = self._kinds.count(tracks.mean[row, 1], part, tracks.places[row], t_ns)
         if kind >= 0 or tracks.level[row] >= LEAST_LEVEL:
             self._kinds.pass_by(tracks.places[row], kind)
+            times = int(tracks.begun_ns[row]), int(tracks.seen_ns[row])
+            self._over.append(Over(int(tracks.number[row]), kind, *times, float(tracks.level[row])))
+
+    def precedents(self, sightings: list[Sighting], patch: int, grid_shape: tuple[int, int]) -> Precedents | None:
+        """Return what came before the visit that a patch is part of; None where it is part of none."""
+        sighting = next((one for one in sightings if _holds(one.patches, patch)), None)
+        if sighting is None:
+            return None
+        visits, here = self._kinds.count_passed(_cell(sighting.box, grid_shape))
+        number = kind = alike = UNKNOWN
+        if len(sighting.tracks) == 1 and sighting.look is not None:
+            tracks, row = self._tracks, sighting.tracks[0]
+            number = int(tracks.number[row])
+            if tracks.seen[row, 1] >= DESCRIBED_FRAMES:
+                kind, alike = self._kinds.count_alike(tracks.mean[row, 1])
+        return Precedents(visits=visits, here=here, kind=kind, alike=alike, visit=number)
 
     # -- state -----------------------------------------------------------------------------------------------
 
@@ -317,6 +357,12 @@ def news_of(sightings: list[Sighting], grid_shape: tuple[int, int]) -> np.ndarra
         news[beside] = np.minimum(news[beside], 1.0 - sighting.known)
         news[sighting.patches] = 1.0 - sighting.known
     return news
+
+
+def _holds(patches: np.ndarray, patch: int) -> bool:
+    """Whether a patch is among patches in rising order."""
+    place = int(np.searchsorted(patches, patch))
+    return place < len(patches) and int(patches[place]) == patch
 
 
 def _centre(box) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from stillwatch.settings import EventsConfig
 from stillwatch.tools.report import charts
 from stillwatch.tools.shared import words
 from stillwatch.tools.station.access import Refused
@@ -109,8 +110,8 @@ def _link(row: Row) -> str:
 
 
 def _now(row: Row) -> str:
-    if row["rarity"] is not None and row["rarity"] >= 10:
-        return f"now {words.one_in(row['rarity'])}"
+    if row["rarity"] is not None and row["rarity"] >= EventsConfig().clear_rarity:
+        return "something unusual now"
     if row["rarity"] is not None:
         return "nothing unusual now"
     return f"learning, {row['learning']:.0%}" if row["learning"] < 1.0 and row["score_ns"] else "no score yet"
@@ -198,9 +199,9 @@ def _picture_note(row: Row) -> str:
 
 
 def _now_facts(row: Row) -> list[tuple[str, str, str]]:
-    rarity = row["rarity"]
+    is_scored = row["novelty"] is not None
     return [
-        ("Novelty now", f"1 in {words.rarity(rarity)}" if rarity else "", f"frame {row['frame']}" if rarity else ""),
+        ("Novelty now", f"{row['novelty']:.1f}" if is_scored else "", "deviations above the usual" * is_scored),
         ("Frames", words.number(row["frames"]), f"{row['rate_hz']:.1f} a second" if row["rate_hz"] else ""),
         ("Alerts to look at", words.number(row["waiting"]), ""),
         ("Learning", f"{row['learning']:.0%}" if row["learning"] < 1.0 else "", ""),

@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.responses import RedirectResponse, Response
 
+from stillwatch.runs import how_rare, most_often
 from stillwatch.tools.shared import words
 from stillwatch.tools.station.access import Refused
 from stillwatch.tools.station.page import drawing, wording
@@ -125,7 +126,6 @@ def shown_alert(row: Row) -> dict[str, Any]:
     x, y = row["x"], row["y"]
     where = words.place(x, y) if x is not None and y is not None else ""
     about = title + (f", {where}" if where else "")
-    rarity = row["rarity"] or 0.0
     frame = row["picture_frame"]
     return {
         "id": row["event"],
@@ -133,7 +133,7 @@ def shown_alert(row: Row) -> dict[str, Any]:
         "agent": row["agent"],
         "title": title,
         "place": where,
-        "rarity": words.one_in(rarity) if rarity >= 10 else "",
+        "rarity": how_rare(row),
         "severity": min(max(row["severity"] or 0.0, 0.0), 1.0),
         "start_ns": row["start_ns"] or row["at_ns"],
         "frame": row["start_frame"],
@@ -231,7 +231,7 @@ def _lead(row: Row, shown: Mapping[str, Any]) -> str:
         EventKind.SCENE_CHANGE: "Nearly all of the view at once",
     }.get(EventKind(row["kind"]), "")
     where = f"at the {shown['place']} of the picture" if shown["place"] else ""
-    rest = ", ".join(part for part in (where, shown["rarity"] and f"{shown['rarity']} here") if part)
+    rest = ", ".join(part for part in (where, shown["rarity"]) if part)
     text = ": ".join(part for part in (likeness, rest) if part)
     length = row["duration_s"] or 0.0
     end = "It is still going on" if shown["is_going_on"] else f"It lasted {words.duration(length)}" if length else ""
@@ -261,11 +261,12 @@ def _likeness(ask: Ask, row: Row, nearest: Row | None) -> str:
 def _facts(row: Row, shown: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     nav = position_of(row)
     peak = f"{row['peak']:.2f}" if row["peak"] is not None else ""
-    rare = f"1 in {words.rarity(row['rarity'])}" if (row["rarity"] or 0.0) >= 1 else ""
+    limit = most_often(row["alike"], row["watched_s"]) if row["watched_s"] else ""
     clock = "by the station's clock: the agent's is wrong" if row["clock_is_wrong"] else ""
     after = (row["received_ns"] - row["at_ns"]) / 1e9
     return [
-        ("Rarity", rare, "frames, at its highest" if rare else ""),
+        ("How rare", shown["rarity"], limit),
+        ("Told late", "yes" if row["late"] else "", "passed over when it came, told by what was known later"),
         ("Highest score", peak, "deviations above the usual" if peak else ""),
         ("Severity", f"{shown['severity']:.2f}", "of 1"),
         ("Lasted", words.duration(row["duration_s"] or 0.0), ""),
@@ -304,7 +305,7 @@ def _update(row: Row, update: Row) -> dict[str, Any]:
         "frame": update["frame"],
         "phase": update["phase"],
         "lasted": words.duration(max(lasted, 0.0)),
-        "rarity": words.rarity(update["rarity"]) if update["rarity"] else "",
+        "severity": f"{update['severity']:.2f}",
         "plane": ", ".join(_planes(update["plane"])),
     }
 

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.responses import PlainTextResponse, Response
 
 from stillwatch.base import __version__
+from stillwatch.runs import how_rare
 from stillwatch.tools.station.access import Refused
 from stillwatch.tools.station.page.alerts import boxes_of, place_of
 from stillwatch.tools.station.page.asking import AGENT, LARGEST, Ask, as_json
@@ -187,10 +188,12 @@ def _agent(row: Row) -> dict[str, Any]:
 
 def _alert(row: Row) -> dict[str, Any]:
     names = ("id", "agent", "event", "run", "kind", "phase", "severity", "duration_s", "start_frame", "picture_frame",
-             "peak", "rarity", "x", "y", "component", "exemplar", "latitude", "longitude", "depth_m", "clock_is_wrong",
+             "peak", "rarity", "watched_s", "judged", "visits", "alike", "here", "late",
+             "x", "y", "component", "exemplar", "latitude", "longitude", "depth_m", "clock_is_wrong",
              "is_muted", "acknowledged_by", "useful", "label")  # fmt: skip
     out = {name: _finite(row[name]) for name in names}
     return out | {
+        "how_rare": how_rare(row),
         "at": iso(row["at_ns"]),
         "start": iso(row["start_ns"]),
         "at_ns": row["at_ns"],

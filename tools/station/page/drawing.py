@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from stillwatch.runs import MOST_RARE
 from stillwatch.tools.report import charts
 from stillwatch.tools.shared import words
 
@@ -52,7 +53,7 @@ class Strip:
 
 
 def _height_of(rarity: float, height: float, decades: float) -> float:
-    share = math.log10(min(max(rarity, 1.0), words.MOST_RARE)) / decades
+    share = math.log10(min(max(rarity, 1.0), MOST_RARE)) / decades
     return height - (height - 3) * min(share, 1.0)
 
 
@@ -62,7 +63,7 @@ def sparkline(rarities: Sequence[float | None], *, text: str, height: int = 34) 
     if len(known) < 2:
         return Markup('<svg class="spark" role="img" aria-label="{}"></svg>').format("no score yet")
     step = WIDTH / max(len(rarities) - 1, 1)
-    decades = max(4.0, math.log10(min(max(known), words.MOST_RARE) or 1.0))
+    decades = max(4.0, math.log10(min(max(known), MOST_RARE) or 1.0))
     placed: list[tuple[float, float]] = []
     last = -1
     for i, value in enumerate(rarities):
@@ -98,7 +99,7 @@ def strip(shown: Strip, *, label: Callable[[int], str], text: str, has_cursor: b
     """Draw rarity over time with bands, a threshold and marked events; `label` names a moment on the axis."""
     span = max(shown.end_ns - shown.start_ns, 1)
     known = [value for _, value in shown.points if value is not None]
-    decades = max(math.log10(min(max(known, default=1.0), words.MOST_RARE) * 1.6), 3.0)
+    decades = max(math.log10(min(max(known, default=1.0), MOST_RARE) * 1.6), 3.0)
     height = STRIP_HEIGHT
 
     def x_of(at_ns: int) -> float:

@@ -5,16 +5,29 @@ Called by tools/station/store/store.py at each start. A step that was released n
 
 from collections.abc import Callable
 
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, Table, inspect, select
+from sqlalchemy.schema import CreateColumn
 
 from stillwatch.tools.station.store.connection import FAILED, Connected, StoreError
-from stillwatch.tools.station.store.tables import META, METADATA
+from stillwatch.tools.station.store.tables import ALERTS, META, METADATA
 
 Step = Callable[[Connection], None]
 _LOCK = 0x5711_0001  # PostgreSQL: one process migrates at a time
 
+
+def _add_columns(table: Table, *names: str) -> Step:
+    """Return a step that adds columns with their defaults."""
+
+    def step(connection: Connection) -> None:
+        for name in names:
+            form = CreateColumn(table.c[name]).compile(dialect=connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {form}")
+
+    return step
+
+
 # Step n takes a store of version n to n + 1. Version 1 is the first that was released: METADATA as a whole.
-STEPS: tuple[Step, ...] = ()
+STEPS: tuple[Step, ...] = (_add_columns(ALERTS, "watched_s", "judged", "visits", "alike", "here", "late"),)
 VERSION = 1 + len(STEPS)
 
 

@@ -128,6 +128,12 @@ ALERTS = Table(
     _count("start_frame", -1),
     Column("peak", Float),
     Column("rarity", Float),
+    Column("watched_s", Float),  # what came before it, in counts: -1 where not told
+    _count("judged", -1),
+    _count("visits", -1),
+    _count("alike", -1),
+    _count("here", -1),
+    _flag("late"),  # told by what was known later, passed over when it came
     Column("x", Float),
     Column("y", Float),
     _text("boxes", "[]"),  # JSON [[x0, y0, x1, y1], …], shares; of picture_frame

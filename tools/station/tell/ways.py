@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stillwatch.base import __version__, scrub
+from stillwatch.runs import how_rare
 from stillwatch.tools.shared import words
 from stillwatch.tools.station.settings import TellSection
 
@@ -193,7 +194,10 @@ def headline(fields: dict[str, Any]) -> str:
     if fields.get("phase") == "test":
         return "a test of the station's notifications"
     title = words.title_of(str(fields.get("kind", ""))).lower()
-    rarity = fields.get("rarity")
-    rare = f", {words.one_in(rarity)}" if isinstance(rarity, int | float) and rarity > 1 else ""
+    rare = how_rare(fields)
     before = {"update": "still: ", "end": "over: "}.get(str(fields.get("phase")), "")
-    return " ".join(f"{before}{title}{rare}".replace("\u202f", " ").split())
+    return " ".join(
+        f"{before}{title}{', ' * bool(rare)}{rare}{', told late' * bool(fields.get('late'))}".replace(
+            "\u202f", " "
+        ).split()
+    )

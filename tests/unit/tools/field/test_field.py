@@ -46,7 +46,14 @@ def test_health_of_a_run_folder_is_one_line_and_a_code(tmp_path, capsys, fields,
     assert word in said
     assert len(said.splitlines()) == 1
     assert main(["health", str(tmp_path), "--json"]) == code
-    assert set(json.loads(capsys.readouterr().out)) == {"ok", "state", "last_frame_age_s", "alerts", "reasons"}
+    assert set(json.loads(capsys.readouterr().out)) == {
+        "ok",
+        "state",
+        "last_frame_age_s",
+        "alerts",
+        "reasons",
+        "unsure",
+    }
 
 
 def test_a_run_that_has_ended_is_not_well(tmp_path, capsys):

@@ -49,7 +49,7 @@ def test_scores_have_a_row_a_frame(run, capsys):
 def test_without_a_form_it_is_for_people(run, capsys):
     assert main(["events", run]) == 0
     first = capsys.readouterr().out.splitlines()[0]
-    assert first == "0:26.0  frame 260  event 0  something new  left  one frame in 4\u202f000  for 4.0 s"
+    assert first == "0:26.0  frame 260  event 0  something new  left  one frame in 4 000  for 4.0 s"
 
 
 def test_topics_are_for_people_and_for_programs(tmp_path, capsys):
