@@ -111,6 +111,11 @@ class Novelty(Composed):
         return self._progress(self._counts.accepted)
 
     @property
+    def watched_s(self) -> float:
+        """Seconds of stream that were judged."""
+        return self._counts.watched_s
+
+    @property
     def kinds(self) -> list[Kind]:
         """Every kind of visits that is remembered, the most frequent first."""
         return [kind for strategy in self._strategies.values() for kind in strategy.kinds]

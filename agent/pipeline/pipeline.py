@@ -42,13 +42,15 @@ from stillwatch.gate import Gate, Verdict
 from stillwatch.novelty import CameraMotion, Novelty, Sizes
 from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.counts import Laps, RunCounts
+from stillwatch.pipeline.kind_pictures import KindPictures
 from stillwatch.pipeline.step import Described, Step
 from stillwatch.pipeline.summaries import Summaries
 from stillwatch.pipeline.thumbnail import crop_around, jpeg_thumbnail
 from stillwatch.settings import Config
-from stillwatch.transport.wire import Headers, Message
+from stillwatch.transport.wire import VISITS, Headers, Message
 
 MAX_LABELS = 256
+
 MAX_LABEL_CHARS = 64
 CROP_REACH = 2  # times what a word is the mean of: what is around it says what it is part of
 
@@ -109,6 +111,7 @@ class Pipeline(Restorable):
         self.events = EventLife(config.events)
         self.certainty = Certainty()
         self.view = BestView(config.exemplars, config.features.step_px)
+        self.kind_pictures = KindPictures()
         self._shape = (height, width)
         self.stage_seconds: dict[str, float] = {}  # spent so far; each stage's by the one thread that runs it
         self.frames = 0
@@ -181,12 +184,15 @@ class Pipeline(Restorable):
             return contents if contents is not None else self.contents.look(rows, models)
 
         views = self.view.tell(records, frame, score, self.events.since, in_view)
-        self.novelty.settle(score, in_event=self.events.active)
+        over = self.novelty.settle(score, in_event=self.events.active)
+        if score.judgement is not None:
+            self.kind_pictures.update(frame, score.judgement.sightings, over, rows.grid_shape)
         if is_due:
             self.contents.settle(contents, frame.t_ns, in_event=self.events.active)
         self.features.observe(features)
         if said := self.certainty.update(frame.grey, score, rows.rule):
-            self._send([self.summaries.notice("info", "unsure" if self.certainty.why else "sure", said)])
+            code = "unsure" if self.certainty.why else "sure"
+            self._send([self.summaries.notice("info", code, said, frame)])
         passed.stage("events")
         if rows.ready:
             self._offer(frame, rows, jpeg)
@@ -224,6 +230,7 @@ class Pipeline(Restorable):
         last = report or self.learners.report()
         if last is not None:
             self._publish_epoch(last, is_last=True)
+        self._tell_kinds(at_once=True)
         if self.last_frame is not None:
             records = self.events.finish(self.last_frame)
             views = self.view.tell(records, self.last_frame, None, self.events.since)
@@ -258,7 +265,14 @@ class Pipeline(Restorable):
         if step.activation is not None:
             self.model_hash = step.activation.learner_hash
         self._send(self.summaries.step(step, self.labels))
+        if step.activation is not None:
+            self._tell_kinds()
         return step
+
+    def _tell_kinds(self, *, at_once: bool = False) -> int:
+        """Tell what is new of the kinds of visits; return in how many messages."""
+        told, gone = self.kind_pictures.tell(self.novelty.kinds, at_once=at_once)
+        return self._send(self.summaries.kinds(told, gone, self.novelty.watched_s, self.labels))
 
     def _send(self, messages: Iterable[Message]) -> int:
         n_sent = 0
@@ -272,12 +286,17 @@ class Pipeline(Restorable):
         if self._told_rule is not None and self.features.encoder is not None:
             self._send([self.summaries.encoder(self.features.encoder, self.config, self._told_rule)])
         report = self.learners.report_all()
-        return 0 if report is None else self._publish_epoch(report, is_whole=True)
+        self.kind_pictures.forget()
+        n_kinds = self._tell_kinds(at_once=True)
+        return n_kinds + (0 if report is None else self._publish_epoch(report, is_whole=True))
 
     def label(self, which: str, component: int, name: str) -> None:
         """Give a component a name that people use; an empty one takes it away. It changes no model."""
         models = self.learners.models
-        if models is None or which not in models or component not in models[which].ids:
+        ids = [kind.id for kind in self.novelty.kinds] if which == VISITS else []
+        if which != VISITS and models is not None and which in models:
+            ids = models[which].ids.tolist()
+        if component not in ids:
             raise UsageError(f"{which} has no component {component}")
         key = f"{which}/{component}"
         self.labels.pop(key, None)
@@ -356,6 +375,7 @@ class Pipeline(Restorable):
             "events": self.events,
             "certainty": self.certainty,
             "view": self.view,
+            "kind_pictures": self.kind_pictures,
             "learners": self.learners,
         }
 

@@ -21,6 +21,7 @@ from stillwatch.gate import Verdict
 from stillwatch.pipeline.best_view import View
 from stillwatch.pipeline.clump_news import ClumpNews
 from stillwatch.pipeline.exemplar_news import ExemplarNews
+from stillwatch.pipeline.kind_pictures import PicturedKind
 from stillwatch.pipeline.model_message import model_fields
 from stillwatch.pipeline.model_news import ModelNews
 from stillwatch.pipeline.score_batch import ScoreBatch
@@ -224,6 +225,28 @@ class Summaries:
             thumbnail=exemplar.jpeg,
         )
 
+    def kinds(
+        self, told: Sequence[PicturedKind], gone: Sequence[int], watched_s: float, labels: Mapping[str, str]
+    ) -> Iterator[m.VisitKind]:
+        """Kinds of visits of which there is more to say, and the ids of those that are remembered no more."""
+        if gone:
+            yield m.VisitKind(**self._head(m.VisitKind, None), id=-1, removed=np.array(gone, np.int64))
+        for one in told:
+            yield m.VisitKind(
+                **self._head(m.VisitKind, None),
+                id=one.kind.id,
+                count=one.kind.count,
+                first_t_ns=one.kind.first_ns,
+                last_t_ns=one.kind.last_ns,
+                times=one.times,
+                watched_s=watched_s,
+                label=labels.get(f"visits/{one.kind.id}", ""),
+                picture_frame=one.frame,
+                picture_t_ns=one.t_ns,
+                box=np.array([one.box], np.float32),
+                thumbnail=one.jpeg,
+            )
+
     def encoder(self, encoder: Encoder, config: Config, rule: CameraRule) -> m.Encoder:
         """How patches become rows under a camera of this kind."""
         settings = msgspec.to_builtins(config.features)
@@ -268,8 +291,9 @@ class Summaries:
             height=height,
         )
 
-    def notice(self, level: str, code: str, text: str) -> m.LogNotice:
-        return m.LogNotice(**self._head(m.LogNotice, None), level=level, code=code, text=scrub(text)[:256])
+    def notice(self, level: str, code: str, text: str, frame: Frame | None = None) -> m.LogNotice:
+        """Something that people should know; `frame`: that it is of."""
+        return m.LogNotice(**self._head(m.LogNotice, frame), level=level, code=code, text=scrub(text)[:256])
 
     def summary(self, **fields: Any) -> m.Summary:
         return m.Summary(**self._head(m.Summary, None), **fields)

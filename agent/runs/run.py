@@ -10,7 +10,7 @@ from stillwatch.runs.rows import alert_row, utc_text
 from stillwatch.runs.table import Table
 from stillwatch.transport.disk import Run
 from stillwatch.transport.disk import open_run as open_folder
-from stillwatch.transport.wire import Alert, Exemplar, Message, Model, Score
+from stillwatch.transport.wire import Alert, Exemplar, Message, Model, Score, VisitKind
 
 TOPICS = "topics"  # the model whose components are in view
 EVENT_COLUMNS = (
@@ -19,6 +19,7 @@ EVENT_COLUMNS = (
     "picture_frame", "nearest", "run",
 )  # fmt: skip
 TOPIC_COLUMNS = ("frame", "t_utc", "stream_s", "topic", "name", "share", "latitude", "longitude", "run")
+KIND_COLUMNS = ("kind", "name", "visits", "first_s", "last_s", "once_in_s", "picture_frame", "run")
 SCORE_COLUMNS = ("frame", "t_utc", "stream_s", "score", "rarity", "state", "event", "run")
 
 
@@ -132,6 +133,37 @@ class RunTables:
             ]
         named = [row | {"name": names.get(str(row["topic"]))} for row in rows]
         return Table("topics", TOPIC_COLUMNS, named)
+
+    def kinds(self) -> Table:
+        """Return one row a kind of visits under a fixed camera, the most frequent first.
+
+        kind (its number), name (that a person gave it, or None), visits, first_s and last_s (ends of the first and
+        last one, seconds into the stream of `run`), once_in_s (seconds watched a visit, or None), picture_frame (that
+        its picture is cut out of), run: the start of the agent that told of it last.
+        """
+        starts: dict[tuple[str, int], int] = {}
+        rows: dict[int, dict[str, Any]] = {}
+        watched_s = 0.0  # as told last, by whichever kind
+        for _, message in self._folder.messages({"visits", "score"}):
+            started = starts.setdefault((message.run, message.epoch), message.t_ns)
+            if isinstance(message, VisitKind) and message.id >= 0:
+                rows[message.id] = {
+                    "kind": message.id,
+                    "name": message.label or None,
+                    "visits": message.count,
+                    "first_s": round((message.first_t_ns - started) / 1e9, 3),
+                    "last_s": round((message.last_t_ns - started) / 1e9, 3),
+                    "picture_frame": message.picture_frame if message.picture_frame >= 0 else None,
+                    "run": message.run,
+                }
+                watched_s = message.watched_s or watched_s
+        for row in rows.values():
+            row["once_in_s"] = round(watched_s / row["visits"], 3) if watched_s and row["visits"] else None
+        return Table("kinds", KIND_COLUMNS, sorted(rows.values(), key=lambda row: (-row["visits"], row["kind"])))
+
+    def kind_pictures(self) -> dict[int, bytes]:
+        """Return the newest picture of each kind of visits as a JPEG, cut out where it was, by the kind's number."""
+        return {m.id: m.thumbnail for m in self._messages("visits") if isinstance(m, VisitKind) and m.thumbnail}
 
     def models(self) -> dict[str, Model]:
         """Return the newest model of each name: its arrays are NumPy's (WIRE.md says which)."""

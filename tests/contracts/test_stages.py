@@ -36,8 +36,9 @@ from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
 from stillwatch.novelty.surprise import Surprise
 from stillwatch.novelty.traffic import Traffic
-from stillwatch.novelty.visits import Precedents
+from stillwatch.novelty.visits import Kind, Over, Precedents, Sighting
 from stillwatch.pipeline.best_view import BestView
+from stillwatch.pipeline.kind_pictures import KindPictures
 from stillwatch.pipeline.pipeline import Pipeline
 from stillwatch.settings.config import (
     Config,
@@ -277,6 +278,20 @@ def play_certainty(certainty: Certainty, frames: range) -> list:
     return told
 
 
+def play_kinds(pictures: KindPictures, frames: range) -> list:
+    told = []
+    for i in frames:
+        rng = np.random.default_rng(i)
+        frame = frame_of(rng.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8), i / RATE, sequence=i)
+        seen = Sighting(np.arange(4), (1.0, 1.0, 3.0, 4.0), 5.0 + i % 4, whole=True, visit=i // 4)
+        over = [Over(i // 4, i % 3, t_of(i - 3), t_of(i), 8.0)] if i % 4 == 3 else []
+        pictures.update(frame, [seen], over, GRID)
+        kinds = [Kind(k, i // 12 + 1, t_of(0), t_of(i)) for k in range(3)]
+        told.append(repr(pictures.tell(kinds, at_once=True)) if i % 10 == 9 else "")
+        pictures.forget()
+    return told
+
+
 class Silent:
     """Takes messages and forgets them."""
 
@@ -324,6 +339,7 @@ STAGES = {
     "categories": Case(lambda: CategoryLife(EVENTS), play_categories, 1000),
     "events": Case(lambda: EventLife(EVENTS), play_events, 150),
     "certainty": Case(Certainty, play_certainty),
+    "pictures of kinds": Case(KindPictures, play_kinds),
     "view of the event": Case(lambda: BestView(ExemplarsConfig(), 8), play_view),
     "contents": Case(lambda: ViewContents(Config()), play_contents, 130),
     "pipeline": Case(lambda: Pipeline(load_config(None, SMALL), Silent(), VirtualClock()), play_pipeline, 41),
@@ -360,6 +376,7 @@ OUTSIDE = [
     ("events", "peak.rarity", 0.5),
     ("events", "peak.precedents.alike", -2),
     ("certainty", "why", 3),
+    ("pictures of kinds", "kind_size", 4097),
     ("certainty", "last", 256),
     ("view of the event", "numbers", -1.0),
     ("view of the event", "kept.boxes", 1.5),

@@ -84,10 +84,29 @@ _EVENT = _object(
     end_frame=MAYBE_COUNT,
     duration_s=NUMBER,
     severity=NUMBER,
+    how_rare=TEXT,
+    watched_s=MAYBE_NUMBER,
+    judged=MAYBE_COUNT,
+    visits=MAYBE_COUNT,
+    alike=MAYBE_COUNT,
+    here=MAYBE_COUNT,
+    visit_kind=MAYBE_COUNT,
+    late=YES,
     rarity=MAYBE_NUMBER,
     score=MAYBE_NUMBER,
     boxes=_list(_list(NUMBER)),
     nearest=MAYBE_COUNT,
+)
+_KIND = _object(  # of visits: events --kinds
+    kind=COUNT,
+    name=MAYBE_TEXT,
+    visits=COUNT,
+    first_s=NUMBER,
+    last_s=NUMBER,
+    once_in_s=MAYBE_NUMBER,
+    picture_frame=MAYBE_COUNT,
+    run=TEXT,
+    picture=MAYBE_TEXT,
 )
 _DAMAGE = _list(_object(file=TEXT, offset=COUNT, end=COUNT, reason=TEXT))
 _INSPECTED: Schema = {
@@ -108,7 +127,12 @@ SCHEMAS: dict[str, Schema] = {
     "run": _RUN,
     "record": _RUN,
     "ground-thin": {"type": "object", "properties": {"what": TEXT}, "required": ["what"]},
-    "events": _object(rows=_list(_with(_EVENT, run=TEXT, picture=MAYBE_TEXT, clip=MAYBE_TEXT))),
+    "events": {
+        "anyOf": [
+            _object(rows=_list(_with(_EVENT, run=TEXT, picture=MAYBE_TEXT, clip=MAYBE_TEXT))),
+            _object(rows=_list(_KIND)),
+        ]
+    },
     "scores": _object(
         rows=_list(
             _object(
@@ -143,7 +167,9 @@ SCHEMAS: dict[str, Schema] = {
         free_energy=NUMBER,
         seconds=NUMBER,
     ),
-    "health": _object(ok=YES, state=TEXT, last_frame_age_s=MAYBE_NUMBER, alerts=COUNT, reasons=_list(TEXT)),
+    "health": _object(
+        ok=YES, state=TEXT, last_frame_age_s=MAYBE_NUMBER, alerts=COUNT, reasons=_list(TEXT), unsure=TEXT
+    ),
     "doctor": _object(rows=_list(_object(check=TEXT, ok=YES, found=TEXT, remedy=TEXT)), ok=YES),
     "linksim": COUNTS,
     "check-config": _object(

@@ -55,7 +55,8 @@ def event_card(data: ReportData, event: Event, n: str) -> str:
         f"<div class='severity' title='severity {event.severity:.2f} of 1'>"
         f"<i style='width:{100 * event.severity:.0f}%'></i></div>"
         f"<div class='text'><h4>Event {n}: {c.esc(title[0].lower() + title[1:])}</h4>"
-        f"<p class='when'>{c.esc(_when(data, event))}</p><p>{c.esc(_facts(event))}</p>{_unusual(data, event)}"
+        f"<p class='when'>{c.esc(_when(data, event))}</p><p>{c.esc(_facts(event))}</p>"
+        f"{_unusual(data, event)}{_of_kind(data, event)}"
         f"<p>{c.esc(words.why(event.first.alert_kind, events_config(data)))}</p>{_resembles(data, event)}{spark}"
         f"{_details(data, event, shown)}</div></article>"
     )
@@ -80,6 +81,16 @@ def _facts(event: Event) -> str:
     nav = words.position(event.first.nav)
     text = ", ".join(facts + [nav] * bool(nav))
     return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _of_kind(data: ReportData, event: Event) -> str:
+    """Say of which kind of visits it is, where that is shown."""
+    number = event.last.visit_kind
+    if number not in data.kinds:
+        return ""
+    n = words.count(data.kinds[number].last.count, "visit")
+    name = c.esc(data.kinds[number].last.label or f"kind {number}")
+    return f"<p>Of <a href='#kind-{number}'>{name}</a>: {n} in all.</p>"
 
 
 def _unusual(data: ReportData, event: Event) -> str:

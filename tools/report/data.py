@@ -21,6 +21,8 @@ MAX_POINTS = 600  # of slower curves: components, memory
 MAX_EVENTS = 2000
 MAX_EXEMPLARS = 200  # of one role
 MAX_GALLERIES = 16
+MAX_KINDS = 256  # of visits
+MAX_VISITS = 4096  # whose times are kept, of one kind
 SILENCE_NS = 5_000_000_000
 
 
@@ -161,6 +163,16 @@ class Event:
 
 
 @dataclass
+class KindSeen:
+    """A kind of visits: as told last, and when its visits ended, x in ns."""
+
+    last: m.VisitKind
+    first_x: int
+    last_x: int
+    xs: set[int] = field(default_factory=set)
+
+
+@dataclass
 class ReportData:
     """All that a report of one folder shows."""
 
@@ -187,6 +199,7 @@ class ReportData:
     exemplar_x: dict[int, int] = field(default_factory=dict)
     scene_pictures: dict[tuple[int, str], m.Exemplar] = field(default_factory=dict)  # examples, by component and role
     topic_pictures: dict[tuple[int, str], m.Exemplar] = field(default_factory=dict)
+    kinds: dict[int, KindSeen] = field(default_factory=dict)  # of visits, by id
     shares: Shares = field(default_factory=Shares)
     statuses: Thinned = field(default_factory=Thinned)  # (x, Status)
     gate: list[tuple[int, str, str]] = field(default_factory=list)  # x, state, reason
@@ -343,6 +356,25 @@ class _Reader:
         if is_shown and len(gallery) < MAX_EXEMPLARS and len(data.galleries) <= MAX_GALLERIES:
             gallery[message.id] = message
             data.exemplar_x.setdefault(message.id, x)
+
+    def _on_visits(self, x: int, message: m.VisitKind) -> None:
+        kinds = self.data.kinds
+        if message.id < 0 or (message.id not in kinds and len(kinds) >= MAX_KINDS):
+            return
+        before = kinds.get(message.id)
+        if before is not None and before.last.count > message.count:
+            before = None  # the agent began anew
+        segment = self._segments[message.run, message.epoch]
+
+        def x_of(t_ns: int) -> int:
+            return segment.offset_ns + max(t_ns - segment.t0_ns, 0)
+
+        seen = KindSeen(message, x_of(message.first_t_ns), x_of(message.last_t_ns))
+        if before is not None:
+            seen.first_x, seen.xs = before.first_x, before.xs
+        times = [] if message.times is None else message.times.tolist()
+        seen.xs |= {x_of(t_ns) for t_ns in times[: MAX_VISITS - len(seen.xs)]}
+        kinds[message.id] = seen
 
     def _on_encoder(self, x: int, message: m.Encoder) -> None:
         """How patches become rows is for other programs."""

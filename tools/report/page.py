@@ -17,6 +17,7 @@ from stillwatch.tools.report.messages import message_sections
 from stillwatch.tools.report.model import components_section
 from stillwatch.tools.report.style import page
 from stillwatch.tools.report.timeline import labeller, timeline_section
+from stillwatch.tools.report.visits import visits_section
 from stillwatch.tools.shared import words
 from stillwatch.transport.wire import EventKind
 from stillwatch.transport.wire import messages as m
@@ -34,6 +35,7 @@ def render(data: ReportData) -> str:
         _warnings(data),
         timeline_section(data, label, numbered),
         events_section(data, label, numbered),
+        visits_section(data, label),
         in_view_section(data, label),
         gallery_section(data, label),
         components_section(data, label),

@@ -114,6 +114,12 @@ overflow:hidden}.like p{margin:0}
 .share{height:4px;background:var(--rule);margin-top:6px;border-radius:2px;overflow:hidden}
 .share i{display:block;height:100%;background:var(--calm)}
 .scroll.tall{max-height:none}
+.visits{display:grid;grid-template-columns:repeat(auto-fill,minmax(330px,1fr));gap:14px 26px;margin-top:14px}
+.visit{display:flex;gap:14px;align-items:center;scroll-margin-top:20px;min-width:0}
+.visit .picture{flex:0 0 92px;border-radius:4px;overflow:hidden}.visit .text{min-width:0;flex:1}
+.visit h4{margin:0;font-size:14px;font-weight:600}.visit p{margin:1px 0 4px;font-size:13px;color:var(--soft)}
+.visit .strip{display:block;width:100%;height:22px;background:var(--calm-soft);border-radius:2px}
+.visit .strip rect{fill:var(--calm)}
 .scenes td{vertical-align:middle;padding:8px 14px 8px 0}
 .scenes td.kind{min-width:150px;color:var(--soft)}
 .scenes .kind b{font-weight:600;color:var(--ink)}
@@ -153,7 +159,7 @@ code{font:12.5px ui-monospace,"SF Mono",Menlo,Consolas,monospace;overflow-wrap:a
 [hidden]{display:none}
 @media(max-width:620px){.key{margin-left:0}td+td,code{overflow-wrap:anywhere}.bars{grid-template-columns:auto 1fr auto}
 th{white-space:normal}
-.events{grid-template-columns:1fr}.gallery{grid-template-columns:1fr 1fr}.scenes td{padding-right:6px}
+.events,.visits{grid-template-columns:1fr}.gallery{grid-template-columns:1fr 1fr}.scenes td{padding-right:6px}
 .scenes td.kind{min-width:86px}.scenes .picture{width:100%}
 main{padding:24px 16px 60px}h1{font-size:27px}.lead{font-size:18px}.two{
 grid-template-columns:1fr}

@@ -42,7 +42,7 @@ def timeline_section(data: ReportData, label: c.Label, numbered: Numbers) -> str
     score = _score_plot(data, label, numbered, bins)
     events = events_config(data)
     switch = (
-        "<div class='switch'><button aria-pressed='true' data-show='by-rarity'>Rarity</button>"
+        "<div class='switch'><button aria-pressed='true' data-show='by-rarity'>By the rule</button>"
         "<button aria-pressed='false' data-show='by-score'>Raw score</button></div>"
     )
     key = (
@@ -61,8 +61,10 @@ def timeline_section(data: ReportData, label: c.Label, numbered: Numbers) -> str
         "what was wrong when pointed at</span></div>"
     )
     return (
-        "<h2>Novelty over time</h2><p class='note'>How rare each moment was, against what this camera had seen before. "
-        f"Numbers lead to the events below; alerts without a frame so rare have rules of their own, told there.</p>"
+        "<h2>Novelty over time</h2><p class='note'>How far each moment stood out from what this camera had seen "
+        "before, on the scale of the rule that raises alerts: 1 in N frames by a law fitted to what was seen; beyond "
+        "what was watched it counts nothing. Numbers lead to the events below; alerts without a frame so rare have "
+        "rules of their own, told there.</p>"
         f"{switch}<div id='by-rarity'>{rarity}</div>"
         f"<div id='by-score' hidden>{score}</div>{key}{ribbons}"
     )

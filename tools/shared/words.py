@@ -33,7 +33,8 @@ def why(kind: str, events: EventsConfig | None = None) -> str:
         frames, rare = str(events.min_frames), f"one in {number(events.raise_rarity)}"
         away = f"for {duration(events.vanish_s)}"
     rules = {
-        EventKind.NOVEL: f"Raised because {frames} frames in a row were rarer than {rare}.",
+        EventKind.NOVEL: f"Raised because {frames} frames in a row stood out further than {rare} does, by the rule's "
+        "scale.",
         EventKind.NEW_CATEGORY: "Raised because something that came in an event was learnt and is still there; its "
         "rarity plays no part.",
         EventKind.RETURNED: "Raised because something seldom seen, away for a minute or more, is back; its rarity "

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from stillwatch.base import UsageError, shown
-from stillwatch.runs import RunTables, Table, open_run
+from stillwatch.runs import RunTables, Table, open_run, span
 from stillwatch.tools.shared import existing, print_json, words
 from stillwatch.tools.tables.formats import csv_lines, edit_list, time_codes, write_parquet
 
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--json", action="store_true", help="one JSON object: {rows: [...]}")
     form.add_argument("--parquet", metavar="FILE", help="write a Parquet file (needs pyarrow)")
     if parser.prog.endswith("events"):
+        parser.add_argument("--kinds", action="store_true", help="the kinds of visits instead of the events")
         form.add_argument("--edl", action="store_true", help="an edit list (CMX 3600) for video editors")
         form.add_argument("--timecodes", action="store_true", help="start,end,start,end … as HH:MM:SS.mmm")
         parser.add_argument(
@@ -34,7 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     tables = open_run(args.run)
-    table = {"scores": tables.scores, "topics": tables.topics, "events": tables.events}[args.command]()
+    what = "kinds" if getattr(args, "kinds", False) else args.command
+    if what == "kinds" and (args.edl or args.timecodes):
+        raise UsageError(
+            "--kinds: kinds of visits have no edit list and no time codes; leave out --edl and --timecodes"
+        )
+    table = {"scores": tables.scores, "topics": tables.topics, "events": tables.events, "kinds": tables.kinds}[what]()
     if args.json:
         print_json({"rows": [row | seen for row, seen in zip(table.rows, _seen(table, tables), strict=True)]})
     elif args.csv:
@@ -55,15 +61,18 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _seen(table: Table, run: RunTables) -> Iterator[dict[str, Any]]:
-    """Yield what shows an event, for each row: its best picture as a data URI, its clip's file; None where none is."""
-    pictures = run.pictures() if table.name == "events" else {}
+    """Yield what shows an event or a kind of visits, for each row; None where nothing does.
+
+    Its best picture as a data URI; of an event, its clip's file too.
+    """
+    pictures = {"events": run.pictures, "kinds": run.kind_pictures}.get(table.name, dict)()
     for row in table:
-        if table.name != "events":
-            yield {}
-            continue
-        jpeg, clip = pictures.get(row["id"]), run.path / "clips" / f"{row['id']}.mp4"
-        picture = f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}" if jpeg else None
-        yield {"picture": picture, "clip": str(clip) if clip.exists() else None}
+        jpeg = pictures.get(row["id"] if table.name == "events" else row.get("kind", -1))
+        shown_by = {"picture": f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}" if jpeg else None}
+        if table.name == "events":
+            clip = run.path / "clips" / f"{row['id']}.mp4"
+            shown_by["clip"] = str(clip) if clip.exists() else None
+        yield shown_by if table.name in ("events", "kinds") else {}
 
 
 def _tell(table: Table) -> None:
@@ -76,6 +85,9 @@ def _tell(table: Table) -> None:
     if table.name == "topics":
         _tell_topics(table)
         return
+    if table.name == "kinds":
+        _tell_kinds(table)
+        return
     for row in table:
         parts = [words.moment(row["stream_s"])] + [f"frame {row['frame']}"] * (row["frame"] is not None)
         parts += [f"event {row['id']}", words.title_of(row["kind"]).lower()]
@@ -87,6 +99,18 @@ def _tell(table: Table) -> None:
         print(shown("  ".join(parts)))
     if not len(table):
         print("no event was told")
+
+
+def _tell_kinds(table: Table) -> None:
+    """Print a line a kind: how many came, how often, when."""
+    for row in table:
+        often = f"once in {span(row['once_in_s'])}" if row["once_in_s"] and row["visits"] > 1 else "once so far"
+        parts = [row["name"] or f"kind {row['kind']}", words.count(row["visits"], "visit"), often]
+        first, last = words.moment(row["first_s"]), words.moment(row["last_s"])
+        parts.append(f"at {first}" if row["visits"] == 1 else f"first {first}, last {last}")
+        print(shown("  ".join(parts)))
+    if not len(table):
+        print("no kind of visits was told")
 
 
 def _tell_topics(table: Table) -> None:

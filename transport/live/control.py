@@ -26,7 +26,7 @@ from stillwatch.transport.live.security import (
     secure_server,
 )
 from stillwatch.transport.wire import (
-    MODEL_PATTERN,
+    NAMED_PATTERN,
     Count,
     DecodeError,
     EncodeError,
@@ -60,9 +60,9 @@ class AlertBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class ComponentLabel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A person's name for a mixture component; it changes no model."""
+    """A person's name for a component of a mixture, or for a kind of visits; it changes no model."""
 
-    which: Annotated[str, Meta(pattern=MODEL_PATTERN)] = "patches"
+    which: Annotated[str, Meta(pattern=NAMED_PATTERN)] = "patches"
     component: Count
     label: Name
 

@@ -49,9 +49,10 @@ from stillwatch.transport.wire.messages import (
     Status,
     Summary,
     Text,
+    VisitKind,
     kind_of,
 )
-from stillwatch.transport.wire.names import MODEL_NUMBERS, MODEL_PATTERN, MODELS, EventKind
+from stillwatch.transport.wire.names import MODEL_NUMBERS, MODEL_PATTERN, MODELS, NAMED_PATTERN, VISITS, EventKind
 from stillwatch.transport.wire.topics import MAX_PAYLOAD_BYTES, TOPICS, key_of, topic_bytes
 from stillwatch.transport.wire.unfold import Unfolder, changed_model, model_change, scores_message
 
@@ -85,6 +86,9 @@ __all__ = [
     "MODELS",
     "MODEL_NUMBERS",
     "MODEL_PATTERN",
+    "NAMED_PATTERN",
+    "VISITS",
+    "VisitKind",
     "Message",
     "Model",
     "Name",

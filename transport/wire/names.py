@@ -9,6 +9,8 @@ import enum
 MODELS = ("patches", "scenes", "topics")  # of the patch mixture, the scene mixture, the topic model
 MODEL_NUMBERS = {name: number for number, name in enumerate(MODELS)}  # thin links have room for 8, the mirror for 16
 MODEL_PATTERN = f"^({'|'.join(MODELS)})$"  # of the fields that name a model
+VISITS = "visits"  # beside the models: whose kinds people may name
+NAMED_PATTERN = f"^({'|'.join((*MODELS, VISITS))})$"
 
 _OLD_NAMES = {"novelty": "novel"}  # what `alert_kind` says in schema 1 where a sender left it out
 

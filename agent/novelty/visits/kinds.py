@@ -109,8 +109,10 @@ class Kinds(Recorded):
         return _Table(mean=means[0], part=means[1], spread=np.zeros((2, n_dims)))
 
     def reset(self) -> None:
-        """Forget everything: the camera has another view."""
+        """Forget everything: the camera has another view. Ids are not used again."""
+        next_id = self._table.next_id
         self._table = self._empty(self._table.spread.shape[1])
+        self._table.next_id = next_id
 
     @property
     def kinds(self) -> list[Kind]:
