@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from capture_sources import frame_of
-from stage_players import NS, RATE, play_contents, play_view, t_of
+from stage_players import NS, RATE, play_certainty, play_contents, play_kinds, play_view, t_of
 
 from stillwatch.base import FIXED, CameraRule, SnapshotError, State, VirtualClock, state_hash
 from stillwatch.contents import ViewContents
@@ -36,7 +36,6 @@ from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
 from stillwatch.novelty.surprise import Surprise
 from stillwatch.novelty.traffic import Traffic
-from stillwatch.novelty.visits import Kind, Over, Precedents, Sighting
 from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.kind_pictures import KindPictures
 from stillwatch.pipeline.pipeline import Pipeline
@@ -267,29 +266,6 @@ def play_events(life: EventLife, frames: range) -> list:
         frame = SimpleNamespace(sequence=i, t_ns=t_of(i))
         told.append(repr(life.update(frame, score, SimpleNamespace(scene_change=i % 97 == 96), models)))
     return [*told, dict(life.suppressed), life.open_id]
-
-
-def play_certainty(certainty: Certainty, frames: range) -> list:
-    told = []
-    for i in frames:
-        before = Precedents(watched_s=max(i - 40, 0) * 10.0, visits=i // 8)
-        score = SimpleNamespace(t_ns=t_of(i), learning=i < 40, precedents=before)
-        told.append((certainty.update(picture(i).mean(axis=2).astype(np.uint8), score, FIXED), certainty.busy))
-    return told
-
-
-def play_kinds(pictures: KindPictures, frames: range) -> list:
-    told = []
-    for i in frames:
-        rng = np.random.default_rng(i)
-        frame = frame_of(rng.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8), i / RATE, sequence=i)
-        seen = Sighting(np.arange(4), (1.0, 1.0, 3.0, 4.0), 5.0 + i % 4, whole=True, visit=i // 4)
-        over = [Over(i // 4, i % 3, t_of(i - 3), t_of(i), 8.0)] if i % 4 == 3 else []
-        pictures.update(frame, [seen], over, GRID)
-        kinds = [Kind(k, i // 12 + 1, t_of(0), t_of(i)) for k in range(3)]
-        told.append(repr(pictures.tell(kinds, at_once=True)) if i % 10 == 9 else "")
-        pictures.forget()
-    return told
 
 
 class Silent:

@@ -8,12 +8,15 @@ from capture_sources import frame_of
 from stillwatch.base import FIXED
 from stillwatch.contents import ViewContents
 from stillwatch.epochs import Models
+from stillwatch.events import Certainty
 from stillwatch.events.records import EventRecord
 from stillwatch.features.rows import Rows
+from stillwatch.novelty import Kind, Over, Precedents, Sighting
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.score import Score
 from stillwatch.pipeline.best_view import BestView
-from stillwatch.tools.checks.corpus import HEIGHT, WIDTH
+from stillwatch.pipeline.kind_pictures import KindPictures
+from stillwatch.tools.checks.corpus import HEIGHT, WIDTH, picture
 from stillwatch.transport.wire import EventKind
 
 RATE = 10
@@ -63,4 +66,27 @@ def play_contents(contents: ViewContents, frames: range) -> list:
         found = contents.look(rows, model)
         told.append((contents.is_due(t_of(i)), repr(found)))
         contents.settle(found, t_of(i), in_event=i % 7 == 0)
+    return told
+
+
+def play_certainty(certainty: Certainty, frames: range) -> list:
+    told = []
+    for i in frames:
+        before = Precedents(watched_s=max(i - 40, 0) * 10.0, visits=i // 8)
+        score = SimpleNamespace(t_ns=t_of(i), learning=i < 40, precedents=before)
+        told.append((certainty.update(picture(i).mean(axis=2).astype(np.uint8), score, FIXED), certainty.busy))
+    return told
+
+
+def play_kinds(pictures: KindPictures, frames: range) -> list:
+    told = []
+    for i in frames:
+        rng = np.random.default_rng(i)
+        frame = frame_of(rng.integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8), i / RATE, sequence=i)
+        seen = Sighting(np.arange(4), (1.0, 1.0, 3.0, 4.0), 5.0 + i % 4, whole=True, visit=i // 4)
+        over = [Over(i // 4, i % 3, t_of(i - 3), t_of(i), 8.0)] if i % 4 == 3 else []
+        pictures.update(frame, [seen], over, (5, 8))
+        kinds = [Kind(k, i // 12 + 1, t_of(0), t_of(i)) for k in range(3)]
+        told.append(repr(pictures.tell(kinds, at_once=True)) if i % 10 == 9 else "")
+        pictures.forget()
     return told
