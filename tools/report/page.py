@@ -11,13 +11,12 @@ from collections.abc import Callable
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.cards import numbers_of
 from stillwatch.tools.report.data import ReportData
-from stillwatch.tools.report.events import events_section, gallery_section
+from stillwatch.tools.report.events import events_section, gallery_section, visits_section
 from stillwatch.tools.report.in_view import in_view_section
 from stillwatch.tools.report.messages import message_sections
 from stillwatch.tools.report.model import components_section
 from stillwatch.tools.report.style import page
 from stillwatch.tools.report.timeline import labeller, timeline_section
-from stillwatch.tools.report.visits import visits_section
 from stillwatch.tools.shared import words
 from stillwatch.transport.wire import EventKind
 from stillwatch.transport.wire import messages as m
