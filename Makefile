@@ -30,10 +30,10 @@ demo: setup ## run the agent in a synthetic world with a ground station beside i
 	@$(BIN)/stillwatch demo
 
 ##@ Prove
-# What takes one core goes two by two: types, both compilations, kernels as plain Python. Compiled once, each is cached.
+# What takes one core goes two by two: types, both compilations, kernels as plain Python and with bounds checks. Compiled
+# once, each is cached.
 test: $(STAMP) check ## all tests but soak and perf, kernels also without JIT and with bounds checks
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target kernels kernels-bounds typecheck test-nojit
-	$(MAKE) --no-print-directory test-bounds
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target kernels kernels-bounds typecheck test-nojit test-bounds
 	$(BIN)/pytest -q $(SHARED_OUT)
 
 # --cov takes the folder: by its import name, coverage would load numpy before pytest does, and again after.

@@ -6,9 +6,11 @@ import pathlib
 import subprocess
 import sys
 
+import numba
 import pytest
+from numba import types
 
-from stillwatch.kernels import _jit
+from stillwatch.kernels import _jit, gating
 from stillwatch.kernels.warm_up import load_all
 
 
@@ -42,6 +44,15 @@ def test_a_complete_folder_that_cannot_be_written_is_copied_and_any_other_is_lef
     copy = pathlib.Path(_jit._cache_dir())
     assert copy != held
     assert (copy / "sift.nbi").read_bytes() == b"code"
+
+
+def test_where_there_is_no_room_for_a_copy_of_the_cache_there_is_none(monkeypatch, tmp_path):
+    def refused(*paths, **options):
+        raise OSError("no space left")
+
+    (tmp_path / _jit.COMPLETE).touch()
+    monkeypatch.setattr(_jit.shutil, "copytree", refused)
+    assert _jit._copy_of(tmp_path) is None
 
 
 def test_loading_all_finds_the_kernels_of_every_module():
@@ -114,3 +125,41 @@ def test_a_kernel_is_loaded_after_those_that_it_calls_so_that_bits_do_not_depend
         "print(*order)"
     )
     assert in_a_process(code) == ["largest_size", "place_of_largest", "subtract", "pursue", "code_and_pool"]
+
+
+one = None  # the kernel that plus_two calls, set by the tests
+
+
+def plus_one(x):
+    return x + 1.0
+
+
+def plus_two(x):
+    return one(one(x))
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_what_the_cache_lacks_is_compiled_when_it_is_defined_and_what_it_holds_waits(monkeypatch, tmp_path, is_held):
+    """Also of a kernel that calls another, and in a process that runs the others as plain Python."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 0)
+    for _ in range(1 + is_held):
+        made = _jit.kernel(types.float64(types.float64), cache=True)(plus_one)
+        monkeypatch.setitem(plus_two.__globals__, "one", made)
+        caller = _jit.kernel([types.float64(types.float64)], cache=True)(plus_two)
+    assert [len(kernel.signatures) for kernel in (made, caller)] == ([0, 0] if is_held else [1, 1])
+    assert caller(1.0) == 3.0
+    assert [len(kernel.signatures) for kernel in (made, caller)] == [1, 1]
+    with pytest.raises(TypeError, match="No matching definition"):
+        caller("1")
+
+
+def test_loading_all_loads_what_waits(monkeypatch, tmp_path):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 0)
+    for _ in range(2):
+        made = _jit.kernel(types.float64(types.float64), cache=True)(plus_one)
+    made.__module__ = gating.__name__
+    monkeypatch.setattr(gating, "made", made, raising=False)
+    assert load_all()["gating.made"] is made
+    assert len(made.signatures) == 1
