@@ -16,7 +16,7 @@ from stillwatch.transport.live.control import (
     Request,
 )
 from stillwatch.transport.live.endpoints import SharedContext, derived_endpoint, why_unreachable
-from stillwatch.transport.live.many import wait_any
+from stillwatch.transport.live.many import AnyOf
 from stillwatch.transport.live.publisher import Publisher
 from stillwatch.transport.live.security import (
     ClientKeys,
@@ -32,8 +32,8 @@ from stillwatch.transport.live.tracking import Gap
 __all__ = [
     "SharedContext",
     "derived_endpoint",
-    "wait_any",
     "why_unreachable",
+    "AnyOf",
     "COMMANDS",
     "ClientKeys",
     "Command",

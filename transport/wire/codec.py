@@ -23,6 +23,7 @@ from stillwatch.transport.wire.topics import MAX_PAYLOAD_BYTES, TOPICS
 from stillwatch.transport.wire.unfold import check_scores
 
 MAX_TEXT_BYTES = 4096
+_NO_FLOATS = frozenset({str, int, bool, type(None), bytes})
 MAX_ITEMS = 1024  # of one list or map; arrays have their own form
 _ANY_MESSAGE = functools.reduce(operator.or_, MESSAGES)
 StructType = typing.TypeVar("StructType", bound=msgspec.Struct)
@@ -216,14 +217,15 @@ def _metas(hint: Any) -> list[msgspec.Meta]:
 
 def _check(value: msgspec.Struct, what: str) -> None:
     """Raise DecodeError unless every number is finite and every array has its dtype and shape."""
-    _check_finite(value, what)
+    if not _is_finite(value):
+        _refuse_infinite(value, what)
     sizes: dict[str, tuple[int, str]] = {}
     for name, (dtypes, shape) in array_fields(type(value)).items():
         array = getattr(value, name)
         if array is None:
             continue
-        if array.dtype.name not in dtypes:
-            raise DecodeError(f"{what}.{name}: dtype {array.dtype.name} is not {' or '.join(dtypes)}")
+        if (dtype := _name_of(array.dtype)) not in dtypes:
+            raise DecodeError(f"{what}.{name}: dtype {dtype} is not {' or '.join(dtypes)}")
         if array.ndim != len(shape):
             raise DecodeError(f"{what}.{name}: {array.ndim} dimensions, not {len(shape)}")
         for size, wanted in zip(array.shape, shape, strict=True):
@@ -235,7 +237,31 @@ def _check(value: msgspec.Struct, what: str) -> None:
                 raise DecodeError(f"{what}.{name}: size {size} is not {wanted}")
 
 
-def _check_finite(value: Any, where: str) -> None:
+@functools.lru_cache(maxsize=64)
+def _name_of(dtype: np.dtype) -> str:
+    return str(dtype.name)  # numpy puts it together anew for each who asks
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether every number in it is finite; each message is asked, so that nothing is named before one is not."""
+    kind = type(value)
+    if kind is float:
+        return math.isfinite(value)
+    if kind in _NO_FLOATS:
+        return True
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind != "f" or bool(np.isfinite(value).all())
+    if isinstance(value, msgspec.Struct):
+        return all(_is_finite(getattr(value, name)) for name in value.__struct_fields__)
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _refuse_infinite(value: Any, where: str) -> None:
+    """Raise DecodeError naming the number that is not finite."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise DecodeError(f"{where}: {value} is not finite")
@@ -244,10 +270,10 @@ def _check_finite(value: Any, where: str) -> None:
             raise DecodeError(f"{where}: array has a value that is not finite")
     elif isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
-            _check_finite(getattr(value, name), f"{where}.{name}")
+            _refuse_infinite(getattr(value, name), f"{where}.{name}")
     elif isinstance(value, dict):
         for key, item in value.items():
-            _check_finite(item, f"{where}.{key}")
+            _refuse_infinite(item, f"{where}.{key}")
     elif isinstance(value, list | tuple):
         for item in value:
-            _check_finite(item, where)
+            _refuse_infinite(item, where)

@@ -180,15 +180,18 @@ class Desk:
         changed = self._values or self._models or self._exemplars or self._removed
         return is_old or (bool(changed) and now_ns - self._values_since_ns >= AGENT_NS)
 
+    def write_agent(self, store: Store, connection: Connection) -> dict[str, Any]:
+        """Write that there is this agent, and return what changed of its row: the rows of many are written at once."""
+        if not self._has_plane:
+            store.add_plane(connection, self.agent, self.plane, self._values.get("heard_ns", 0))
+        return self._values
+
     def write(
         self, store: Store, connection: Connection, router: Router, now_ns: int, *, all_scores: bool
     ) -> list[News]:
-        """Write everything that lies here; what was written goes with `clear`, once the transaction stands."""
+        """Write the rest of what lies here; what was written goes with `clear`, once the transaction stands."""
         news: list[News] = []
-        if not self._has_plane:
-            store.add_plane(connection, self.agent, self.plane, self._values.get("heard_ns", 0))
         if self._values:
-            store.take_agent(connection, self.agent, self._values)
             news.append(("agent", self.agent, 0))
         for heard in self._alerts:
             taken = store.take_alert(connection, heard)

@@ -14,7 +14,7 @@ from stillwatch.base import Clock
 from stillwatch.tools.station.ingest.desk import Desk
 from stillwatch.tools.station.ingest.scribe import Scribe
 from stillwatch.tools.station.store import LIVE, Claims
-from stillwatch.transport.live import ClientKeys, Gap, Received, SharedContext, Subscriber, wait_any, why_unreachable
+from stillwatch.transport.live import AnyOf, ClientKeys, Gap, Received, SharedContext, Subscriber, why_unreachable
 from stillwatch.transport.wire import TransportError
 
 _log = logging.getLogger("stillwatch.station")
@@ -22,6 +22,7 @@ A_TURN = 32  # messages of one agent before the others have theirs
 WAIT_MS = 100
 LOOK_NS = 1_000_000_000
 CLAIM_NS = 5_000_000_000
+PACE_NS = 10_000_000
 GATHER_NS = 20_000_000  # alerts of so long go into one transaction
 SILENT_S = 10.0
 LATEST_S = 600.0  # after a stall of ours what waits is taken, late: thrown away, it would be lost
@@ -78,6 +79,7 @@ class LiveEar:
         self._scribe, self._claims, self._clock = scribe, claims, clock
         self._told, self._named, self._alerts_a_minute = told, named, alerts_a_minute
         self._heard: dict[str, _Heard] = {}
+        self._any_of = AnyOf(clock)
         self._context: SharedContext | None = None
         self._helpers = ThreadPoolExecutor(2, thread_name_prefix="why")
         self._faults: dict[str, str] = {}
@@ -89,10 +91,13 @@ class LiveEar:
         self._context = SharedContext()
         try:
             while not stop.is_set():
-                self._step()
+                began_ns = self._clock.monotonic_ns()
+                if not self._step():  # 200 agents say something each few milliseconds: each look at them all costs
+                    stop.wait(max(PACE_NS - (self._clock.monotonic_ns() - began_ns), 0) / 1e9)
         finally:
             for heard in self._heard.values():
                 heard.subscriber.close()
+            self._any_of.close()
             self._scribe.commit([heard.desk for heard in self._heard.values() if heard.desk], all_scores=True)
             self._context.close()
             self._helpers.shutdown(wait=False, cancel_futures=True)
@@ -101,7 +106,8 @@ class LiveEar:
         """Return what is wrong with agents that are not known by name yet."""
         return [f"{endpoint}: {text}" for endpoint, text in sorted(self._faults.items())]
 
-    def _step(self) -> None:
+    def _step(self) -> bool:
+        """Take what has come and write what is due; return whether more lies there already."""
         now_ns = self._clock.monotonic_ns()
         if now_ns - self._looked_ns >= LOOK_NS:
             self._looked_ns = now_ns
@@ -110,8 +116,9 @@ class LiveEar:
         subscribers = {id(heard.subscriber): heard for heard in self._heard.values()}
         if not subscribers:
             threading.Event().wait(WAIT_MS / 1000)
-            return
-        ready = wait_any([heard.subscriber for heard in subscribers.values()], self._clock, self._patience_ms())
+            return False
+        ready = self._any_of.wait([heard.subscriber for heard in subscribers.values()], self._patience_ms())
+        has_more = False
         for subscriber in ready:
             heard = subscribers[id(subscriber)]
             for _ in range(A_TURN):
@@ -119,7 +126,10 @@ class LiveEar:
                 if got is None:
                     break
                 self._take(heard, got)
+            else:
+                has_more = True
         self._write()
+        return has_more
 
     def _patience_ms(self) -> int:
         return GATHER_NS // 1_000_000 if any(h.desk and h.desk.has_alerts for h in self._heard.values()) else WAIT_MS

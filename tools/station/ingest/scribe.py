@@ -70,9 +70,11 @@ class Scribe:
         self._cause, self._text, self._unwritten = "", "", ()
         return True
 
-    def _write(self, desks: Iterable[Desk], now_ns: int, all_scores: bool) -> None:
+    def _write(self, desks: Sequence[Desk], now_ns: int, all_scores: bool) -> None:
         news = []
         with self._store.writing() as connection:
+            changed = [(desk.agent, desk.write_agent(self._store, connection)) for desk in desks]
+            self._store.take_agents(connection, changed)
             for desk in desks:
                 news += desk.write(self._store, connection, self._router, now_ns, all_scores=all_scores)
         for desk in desks:

@@ -116,12 +116,12 @@ class Connected:
 
     def enter(self, connection: Connection, table: Table, values: dict[str, Any], keys: Sequence[str]) -> bool:
         """Insert a row; False, and nothing changed, where one of the same keys is there."""
-        statement = self.insert(table).values(values).on_conflict_do_nothing(index_elements=list(keys))
-        return connection.execute(statement.returning(*(table.c[key] for key in keys))).first() is not None
+        statement = self.insert(table).on_conflict_do_nothing(index_elements=list(keys))
+        return connection.execute(statement.returning(*(table.c[key] for key in keys)), values).first() is not None
 
     def added(self, connection: Connection, table: Table, values: dict[str, Any]) -> int:
         """Insert a row and return its `id`."""
-        return int(connection.execute(table.insert().values(values).returning(table.c.id)).scalar_one())
+        return int(connection.execute(table.insert().returning(table.c.id), values).scalar_one())
 
     def close(self) -> None:
         """Close every connection that nobody uses."""

@@ -85,7 +85,18 @@ class TakingQueries(Connected):
 
     def take_agent(self, connection: Connection, agent: str, values: Mapping[str, Any]) -> None:
         """Enter an agent, or change what is known of it: AGENTS' columns."""
-        connection.execute(self.upsert(AGENTS, {"agent": agent, **values}, ["agent"]))
+        self.take_agents(connection, [(agent, values)])
+
+    def take_agents(self, connection: Connection, changed: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        """Enter or change several agents, as `take_agent` does; those of the same columns with one statement."""
+        alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+        for agent, values in sorted(changed, key=lambda item: item[0]):  # in order: transactions wait in no circle
+            if values:
+                alike.setdefault(tuple(sorted(values)), []).append({"agent": agent, **values})
+        for names, rows in alike.items():
+            statement = self.insert(AGENTS)
+            changes = {name: statement.excluded[name] for name in names}
+            connection.execute(statement.on_conflict_do_update(index_elements=["agent"], set_=changes), rows)
 
     def add_plane(self, connection: Connection, agent: str, plane: str, received_ns: int) -> None:
         """Note that an agent is heard on a plane, and since when it is known."""
@@ -113,7 +124,7 @@ class TakingQueries(Connected):
         if connection.execute(same.limit(1)).first() is not None:
             return False
         added = self.added(connection, SCORES, {"agent": agent, "run": run, **summary})
-        connection.execute(SCORE_DATA.insert().values(scores=added, data=pack(rows)))
+        connection.execute(SCORE_DATA.insert(), {"scores": added, "data": pack(rows)})
         return True
 
     def frames_kept(self, agent: str, run: str) -> list[tuple[int, int]]:
