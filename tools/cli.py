@@ -72,6 +72,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench mixture": ("bench.mixture", "rows a second learnt and scored, against scikit-learn's"),
     "bench transport": ("bench.transport", "messages a second, latency, bytes an hour by link"),
     "bench pipeline": ("bench.pipeline", "frames a second, latency by stage, memory and its slope"),
+    "bench station": (
+        "station.bench.command",
+        "a fleet's messages, alerts until a page has them, pages of a full store",
+    ),
     "bench detectors": ("bench.detectors", "DVR-Scan, MOG2, KNN, frame difference and ours on a clip with true events"),
     "experiment mixture-synthetic": ("experiments.mixture.command", "50 dimensions, 20 components, both orders"),
     "experiment mixture-digits": ("experiments.mixture.digits", "table 2.2's design on scikit-learn's digits"),

@@ -202,6 +202,7 @@ SCHEMAS: dict[str, Schema] = {
     "bench mixture": _measured("method dims covariance memory learnt_per_s scored_per_s"),
     "bench transport": _object(rows=_list(ANY)),
     "bench pipeline": _measured("size cores fps p50_ms p99_ms stages rss_mb rss_slope_mb_per_1e5"),
+    "bench station": _object(rows=_list(ANY)),
     "bench detectors": _measured("method events_found events_total false_alerts median_delay_s seconds"),
     **{
         f"experiment mixture-{name}": _measured(_MIXTURE) for name in ("synthetic", "digits", "mnist", "patches")

@@ -4,7 +4,9 @@ The `station` command. It assembles the parts and ends them in order; what each 
 """
 
 import argparse
+import errno
 import logging
+import os
 import socket
 import tempfile
 import threading
@@ -108,7 +110,8 @@ def run_station(settings: "StationSettings", closing: ExitStack, *, on_open: Cal
         wall_ns=clock.wall_ns,
         troubles=lambda: [text for text in (said, *ingest.troubles(), *teller.troubles()) if text],
         control_of=_control_of(ingest),
-        add_agent=_add_agent(ingest) if settings.station.agents_from_page else None,
+        add_agent=_refusing(ingest.add_agent, 400) if settings.station.agents_from_page else None,
+        remove_agent=_refusing(ingest.remove_agent, 409),
         channels=teller.channels,
     )
     stop_on_signals(
@@ -157,17 +160,18 @@ def _control_of(ingest: Any) -> Callable[[str], Any]:
     return control_of
 
 
-def _add_agent(ingest: Any) -> Callable[[str, str], None]:
+def _refusing(act: Callable[..., None], status: int) -> Callable[..., None]:
+    """Return an act of the ears whose refusal the page can show."""
     from stillwatch.tools.station.access import Refused
     from stillwatch.transport.wire import TransportError
 
-    def add_agent(endpoint: str, server: str) -> None:
+    def refusing(*given: str) -> None:
         try:
-            ingest.add_agent(endpoint, server)
+            act(*given)
         except TransportError as error:
-            raise Refused(400, str(error)) from None
+            raise Refused(status, str(error)) from None
 
-    return add_agent
+    return refusing
 
 
 def _listener(host: str, port: int) -> socket.socket:
@@ -180,7 +184,12 @@ def _listener(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except OSError as error:
-        raise UsageError(f"page: cannot listen at {host}:{port}: {error.strerror or error}") from None
+        told = f"page: cannot listen at {host}:{port}: {os.strerror(error.errno) if error.errno else error}"
+        if error.errno == errno.EADDRINUSE:
+            told += (
+                ". Is a station there already? Open it, or give this one another port: --port N (0: any), or page.port"
+            )
+        raise UsageError(told) from None
 
 
 def _url(page: Any, listener: socket.socket) -> str:

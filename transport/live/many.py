@@ -35,10 +35,11 @@ class AnyOf:
     def wait(self, subscribers: Sequence[Subscriber], timeout_ms: int) -> list[Subscriber]:
         """Return those whose `recv(0)` has something to do, after at most `timeout_ms`; empty if none has."""
         now_ns = self._clock.monotonic_ns()
-        if self._subscribers != subscribers:
-            self._subscribers, self._looked_ns = list(subscribers), 0
+        is_changed = self._subscribers != subscribers
+        if is_changed:
+            self._subscribers = list(subscribers)
             self._forget(set(self._sockets).difference(subscribers))
-        if now_ns - self._looked_ns >= LOOK_NS:
+        if is_changed or now_ns - self._looked_ns >= LOOK_NS:
             self._looked_ns, self._touched = now_ns, self._subscribers
         self._follow(self._touched)
         found = dict.fromkeys(filter(self._has_something, self._touched))

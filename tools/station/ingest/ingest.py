@@ -22,9 +22,11 @@ from stillwatch.transport.live import ClientKeys, derived_endpoint, load_client_
 from stillwatch.transport.wire import TransportError
 
 _log = logging.getLogger("stillwatch.station")
-KEEP_HOUSE_S = 60.0
+FOLLOW_S = 5.0
+ROUNDS = 12  # of them between two looks at what is too much
 STEPS_A_TIME = 20
 MOST_TOLD = 1000
+LETS_GO_NS = 5_000_000_000
 _ENDPOINT = re.compile(r"(tcp://[A-Za-z0-9_.:*\[\]-]{1,200}:\d{1,5}|ipc:///?[A-Za-z0-9_./-]{1,90})")
 
 
@@ -106,9 +108,43 @@ class Ingest:
                 raise TransportError(f"{endpoint} is heard already")
             if len(self._told) >= MOST_TOLD:
                 raise TransportError(f"{len(self._told)} agents are told already, limit {MOST_TOLD}")
-            self._told[endpoint] = self._made(endpoint, server)
-        self._store.tell_agent(endpoint, json.dumps({"server": server}))
+            made = self._made(endpoint, server)
+        self._store.tell_agent(endpoint, json.dumps({"server": server}))  # first: who is not there is dropped
+        with self._turn:
+            self._told[endpoint] = made
         self._bulletin.post("station")
+
+    def remove_agent(self, agent: str) -> None:
+        """Hear an agent no more, and delete what is kept of it.
+
+        Raises
+        ------
+        TransportError
+            The settings name it, or nothing is known of it.
+        """
+        named = [
+            how for how, names in (("agents", self._settings.agents), ("thin", self._settings.thin)) if agent in names
+        ]
+        if named:
+            raise TransportError(
+                f"{agent} is heard because the settings have [{named[0]}.{agent}]: take that out first"
+            )
+        with self._turn:
+            endpoints = [endpoint for endpoint, told in self._told.items() if told.agent == agent]
+            for endpoint in endpoints:
+                del self._told[endpoint]
+        for endpoint in endpoints:
+            self._store.untell_agent(endpoint)
+            self._wait_until_unheard(endpoint)
+        if not self._store.remove_agent(agent) and not endpoints:
+            raise TransportError(f"nothing is known of {agent}")
+        self._bulletin.post("station")
+
+    def _wait_until_unheard(self, endpoint: str) -> None:
+        """Wait for the ear to let go: what it still has it writes first."""
+        until_ns = self._clock.monotonic_ns() + LETS_GO_NS
+        while self.live.hears(endpoint) and self._clock.monotonic_ns() < until_ns and not self._stop.wait(0.02):
+            pass
 
     def _of_settings(self, name: str) -> Told:
         section = self._settings.agents[name]
@@ -124,7 +160,8 @@ class Ingest:
 
     def _remember(self, endpoint: str, value: str) -> None:
         """Take what the page was told before this start; what does not fit any more is said and left alone."""
-        if endpoint in self._told or not self._settings.station.agents_from_page:
+        known = self._told.get(endpoint)
+        if (known is not None and known.agent) or not self._settings.station.agents_from_page:
             return
         try:
             told = json.loads(value)
@@ -161,11 +198,31 @@ class Ingest:
                 self._fault = f"The station's {name} ear failed ({type(error).__name__}: {error}) and began again."
                 self._stop.wait(1.0)
 
+    def _follow_others(self) -> None:
+        """Hear what other stations of the same store were told of, and drop what was removed there."""
+        known = self._store.told_agents()
+        own = {section.endpoint for section in self._settings.agents.values()}
+        with self._turn:
+            gone = [told for endpoint, told in self._told.items() if endpoint not in known and endpoint not in own]
+            for told in gone:
+                del self._told[told.endpoint]
+        for told in gone:
+            self._wait_until_unheard(told.endpoint)
+            if told.agent:
+                self._store.remove_agent(told.agent)  # what we wrote of it since
+        for endpoint, value in known.items():
+            self._remember(endpoint, value)
+
     def _keep_house(self, stop: threading.Event) -> None:
-        """Let go of what is too old or too much, once a minute, in small steps."""
-        section = self._settings.station
-        while not stop.wait(KEEP_HOUSE_S):
+        """Let go of what is too old or too much, once a minute, in small steps; follow other stations in between."""
+        section, rounds = self._settings.station, 0
+        while not stop.wait(FOLLOW_S):
+            rounds += 1
             try:
+                if self._store.path is None:
+                    self._follow_others()
+                if rounds % ROUNDS:
+                    continue
                 for _ in range(STEPS_A_TIME):
                     now_ns = self._clock.wall_ns()
                     gone = self._store.forget_old(now_ns, score_days=section.score_days, alert_days=section.alert_days)

@@ -102,6 +102,10 @@ class LiveEar:
             self._context.close()
             self._helpers.shutdown(wait=False, cancel_futures=True)
 
+    def hears(self, endpoint: str) -> bool:
+        """Whether somebody is heard there; any thread may ask."""
+        return endpoint in self._heard
+
     def troubles(self) -> list[str]:
         """Return what is wrong with agents that are not known by name yet."""
         return [f"{endpoint}: {text}" for endpoint, text in sorted(self._faults.items())]

@@ -135,6 +135,7 @@ def show(ask: Ask) -> Response:
         spans=SPANS,
         strip=_strip(ask, row, int(span)),
         has_view=ask.services.control_of(row["agent"]) is not None,
+        can_remove=ask.services.remove_agent is not None,
         strip_every=1000 if span == "600" else 5000,
     )
 
@@ -379,6 +380,19 @@ def _moment(alert: Row, start_ns: int) -> dict[str, Any]:
     shown = shown_alert(alert)
     x = 100 * (shown["start_ns"] - start_ns) / DAY_NS
     return shown | {"x": f"{min(max(x, 0.0), 100.0):.2f}", "wall_ns": shown["start_ns"]}
+
+
+def remove(ask: Ask) -> Response:
+    """Let the station hear an agent no more, and delete what it keeps of it; its name is typed, so that none slips."""
+    agent = _agent(ask)["agent"]
+    if ask.field("name", 32) != agent:
+        raise Refused(400, f"Type {agent} to remove it: nothing was removed.")
+    if ask.services.remove_agent is None:
+        raise Refused(409, "This station hears nobody: there is nothing to remove.")
+    ask.services.remove_agent(agent)
+    ask.record("remove agent", agent)
+    ask.services.tell("agent", agent)
+    return RedirectResponse("/", status_code=303)
 
 
 def add(ask: Ask) -> Response:

@@ -273,7 +273,6 @@ def _facts(row: Row, shown: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         ("Heard", f"after {words.duration(max(after, 0.0))}" if not clock else "", ", ".join(_planes(row["planes"]))),
         ("Time", clock, ""),
         ("Where", words.position(nav), ""),
-        ("Nearest component", str(row["component"]) if row["component"] >= 0 else "", ""),
     ]
 
 
@@ -333,7 +332,7 @@ def shown_mute(mute: Row) -> dict[str, Any]:
     what = words.title_of(mute["kind"]) if mute["kind"] else "Everything"
     return {
         "id": mute["id"],
-        "what": f"“{what}” at {mute['agent'] or 'every agent'}",
+        "what": f"“{what}” at {mute['agent'] or 'every agent'}" + f", {mute['place']}" * bool(mute["place"]),
         "until_ns": mute["until_ns"],
         "by": mute["user"],
     }
@@ -375,15 +374,19 @@ def note(ask: Ask) -> Response:
 
 
 def mute(ask: Ask) -> Response:
-    """Keep alerts of this kind at this agent off the list of those that wait, for some hours."""
+    """Keep alerts like this one off the list of those that wait, for some hours: of this agent, of its kind or (`kind`
+    is "any") of all, at its place in the picture (`place` is "here") or anywhere."""
     row = _alert(ask)
     hours = ask.field_number("hours", 1, MOST_MUTE_HOURS)
     now_ns = ask.services.wall_ns()
     until_ns = now_ns + hours * 3600 * 10**9
+    kind = "" if ask.form.get("kind") == "any" else row["kind"]
+    place = shown_alert(row)["place"] if ask.form.get("place") == "here" else ""
     ask.services.store.add_mute(
-        agent=row["agent"], kind=row["kind"], user=ask.visitor.name, now_ns=now_ns, until_ns=until_ns
+        agent=row["agent"], kind=kind, place=place, user=ask.visitor.name, now_ns=now_ns, until_ns=until_ns
     )
-    return _done(ask, row, "mute", f"{row['kind']} until {wording.utc(until_ns)}")
+    what = " ".join([kind or "everything", *([f"at the {place}"] if place else [])])
+    return _done(ask, row, "mute", f"{what} until {wording.utc(until_ns)}")
 
 
 def end_mute(ask: Ask) -> Response:

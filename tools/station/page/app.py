@@ -57,6 +57,7 @@ WAYS = (
     Way("GET", "/parts/waiting", SEE, alerts.waiting),
     Way("POST", "/agents/add", ADMINISTER, agents.add),
     Way("GET", "/agents/{agent}", SEE, agents.show),
+    Way("POST", "/agents/{agent}/remove", ADMINISTER, agents.remove),
     Way("GET", "/agents/{agent}/now", SEE, agents.now),
     Way("GET", "/agents/{agent}/shot", SEE, agents.shot),
     Way("GET", "/agents/{agent}/strip", SEE, agents.strip),

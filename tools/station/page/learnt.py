@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from stillwatch.tools.report import PICTURED, model_view
+from stillwatch.tools.report import PICTURED, TOPIC_PREFIX, TOPICS, model_view
 from stillwatch.transport.wire import Model, TransportError, decode
 
 MOST_ROWS = 12
+MOST_EXEMPLARS = 200
+_TYPICAL = {TOPICS: TOPIC_PREFIX + "most_typical", PICTURED: "most_typical"}  # exemplars' roles, in the page's order
 
 
 @functools.lru_cache(maxsize=512)
@@ -39,15 +41,17 @@ def component_name(store: Any, agent: str, component: int) -> str:
 def in_view(store: Any, agent: str) -> list[dict[str, Any]]:
     """Return for each model its title, a note, and rows of (name, share of the largest, share in words, picture).
 
-    Pictures are the addresses of the most typical frames, for the mixture whose components have them.
+    Pictures are the addresses of the most typical frames, for the models whose components have them.
     """
     found = []
     typical = {
-        row["component"]: f"/agents/{agent}/exemplars/{row['exemplar']}.jpg"
-        for row in store.exemplars(agent)
-        if row["role"] == "most_typical" and row["has_picture"]
+        (row["role"], row["component"]): f"/agents/{agent}/exemplars/{row['exemplar']}.jpg"
+        for row in store.exemplars(agent, limit=MOST_EXEMPLARS)
+        if row["has_picture"]
     }
-    for model in sorted(_models(store, agent), key=lambda model: model.which != "scenes"):
+    places = {which: place for place, which in enumerate(_TYPICAL)}
+    for model in sorted(_models(store, agent), key=lambda model: places.get(model.which, len(places))):
+        role = _TYPICAL.get(model.which, "")
         view = model_view(model.which)
         shares = np.nan_to_num(model.weights.astype(np.float64))
         shares /= max(float(shares.sum()), 1e-12)
@@ -58,7 +62,7 @@ def in_view(store: Any, agent: str) -> list[dict[str, Any]]:
                 model.labels.get(str(int(model.ids[i])), f"{view.noun} {int(model.ids[i])}"),
                 float(shares[i]) / largest,
                 f"{shares[i]:.0%}" if shares[i] >= 0.01 else "under 1%",
-                typical.get(int(model.ids[i]), "") if model.which == PICTURED else "",
+                typical.get((role, int(model.ids[i])), ""),
             )
             for i in order
         ]

@@ -75,6 +75,8 @@ class Services:
         Returns where an agent takes commands, a `Control`, or None.
     add_agent : callable or None
         Lets the station hear another agent, by endpoint and path of its public key; None where the settings forbid it.
+    remove_agent : callable or None
+        Lets the station hear an agent no more and delete what it keeps of it; None where there is no hearing.
     channels : callable
         Returns the ways out: dicts of name, how.
     """
@@ -89,10 +91,12 @@ class Services:
         troubles: Callable[[], list[str]] = list,
         control_of: Callable[[str], Control | None] = lambda agent: None,
         add_agent: Callable[[str, str], None] | None = None,
+        remove_agent: Callable[[str], None] | None = None,
         channels: Callable[[], list[dict[str, str]]] = list,
     ):
         self.store, self.bulletin, self.gate, self.wall_ns = store, bulletin, gate, wall_ns
-        self.troubles, self.control_of, self.add_agent, self._channels = troubles, control_of, add_agent, channels
+        self.troubles, self.control_of, self._channels = troubles, control_of, channels
+        self.add_agent, self.remove_agent = add_agent, remove_agent
         self.feed, self.views = Feed(self), Views()
         self.static = _static_files()
         self.waiting = Kept(store.waiting_count, 0.5)

@@ -4,6 +4,7 @@ Owns: all SQL. In: what ingest heard, what people did. Out: rows as dicts; a `St
 Imports: the agent, transport.
 """
 
+from stillwatch.tools.station.store import bulk
 from stillwatch.tools.station.store.agents import MOST_WAITING
 from stillwatch.tools.station.store.alerts import AlertFilter
 from stillwatch.tools.station.store.claims import Claims
@@ -33,6 +34,7 @@ __all__ = [
     "Store",
     "StoreError",
     "THIN",
+    "bulk",
     "damage_of",
     "open_store",
     "rows_of",

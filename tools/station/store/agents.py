@@ -1,11 +1,12 @@
 """Agents as the page shows them: the fleet, one agent, its models, exemplars, notices, gaps and health.
 
-Used by tools/station/page and tools/station/tell. It changes nothing but which agents the station was told of.
+Used by tools/station/page and tools/station/tell. It changes which agents
+the station was told of, and removes one as a whole.
 """
 
 from typing import Any
 
-from sqlalchemy import Select, func, literal_column, select
+from sqlalchemy import Select, delete, func, literal_column, select
 
 from stillwatch.tools.station.store.connection import Connected
 from stillwatch.tools.station.store.tables import (
@@ -17,10 +18,15 @@ from stillwatch.tools.station.store.tables import (
     GAPS,
     META,
     MODELS,
+    MUTES,
     NOTICES,
+    NOTIFICATIONS,
+    SCORES,
     STATUSES,
 )
 
+REMOVED_A_TIME = 2000  # alerts or stretches of scores in one transaction: others write in between
+_OF_AN_AGENT = (AGENT_PICTURES, STATUSES, MODELS, EXEMPLARS, GAPS, NOTICES, FOLDERS, MUTES, NOTIFICATIONS, AGENTS)
 MOST_WAITING = 1000  # beyond it nobody counts: "1000 and more"
 _TOLD = "agent:"  # keys of META: agents that the station was told of in the page
 
@@ -96,6 +102,29 @@ class AgentQueries(Connected):
         """Keep how an agent is heard (JSON), so that the next start knows it too."""
         with self.writing() as connection:
             connection.execute(self.upsert(META, {"key": _TOLD + endpoint, "value": value}, ["key"]))
+
+    def untell_agent(self, endpoint: str) -> None:
+        """Forget that the station was told of an agent at an endpoint."""
+        with self.writing() as connection:
+            connection.execute(delete(META).where(META.c.key == _TOLD + endpoint))
+
+    def remove_agent(self, agent: str) -> bool:
+        """Delete everything that is kept of an agent, in small steps; False where nothing was.
+
+        What people did stays in the audit log.
+        """
+        found = False
+        for table in (ALERTS, SCORES):  # the agent's own row goes last: after a kill it is still there to be removed
+            some = select(table.c.id).where(table.c.agent == agent).limit(REMOVED_A_TIME)
+            is_done = False
+            while not is_done:
+                with self.writing() as connection:
+                    n = connection.execute(delete(table).where(table.c.id.in_(some))).rowcount
+                found, is_done = found or n > 0, n < REMOVED_A_TIME
+        with self.writing() as connection:
+            for table in _OF_AN_AGENT:
+                found = connection.execute(delete(table).where(table.c.agent == agent)).rowcount > 0 or found
+        return found
 
 
 def _overview() -> Select:

@@ -116,9 +116,13 @@ class AlertQueries(Connected):
         """Write a note to an alert; False where there is none."""
         return self._act(select(ALERTS.c.id).where(ALERTS.c.id == alert), alert, user, now_ns, "note", text[:MOST_TEXT])
 
-    def add_mute(self, *, agent: str, kind: str, user: str, now_ns: int, until_ns: int, why: str = "") -> int:
-        """Let nothing of this agent and kind (empty: all) call anybody until then; return the mute's id."""
-        values = {"agent": agent, "kind": kind, "user": user, "from_ns": now_ns, "until_ns": until_ns, "why": why}
+    def add_mute(
+        self, *, agent: str, kind: str, user: str, now_ns: int, until_ns: int, place: str = "", why: str = ""
+    ) -> int:
+        """Let nothing of this agent, kind and place in the picture (empty: all) call anybody until then; return the
+        mute's id."""
+        values = {"agent": agent, "kind": kind, "place": place, "user": user, "why": why}
+        values |= {"from_ns": now_ns, "until_ns": until_ns}
         with self.writing() as connection:
             return self.added(connection, MUTES, values)
 

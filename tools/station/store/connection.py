@@ -157,7 +157,7 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
         "journal_mode=WAL",
         "synchronous=FULL",  # what was committed stays after a power cut too
         "foreign_keys=ON",
-        "cache_size=-16000",
+        "cache_size=-4000",  # of each connection: what all of them read lies in the system's cache once
         "mmap_size=0",  # a damaged or cut file raises an error, not SIGBUS
         "journal_size_limit=33554432",
     ):

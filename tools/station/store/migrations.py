@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Table, inspect, select
 from sqlalchemy.schema import CreateColumn
 
 from stillwatch.tools.station.store.connection import FAILED, Connected, StoreError
-from stillwatch.tools.station.store.tables import ALERTS, META, METADATA
+from stillwatch.tools.station.store.tables import ALERTS, META, METADATA, MUTES
 
 Step = Callable[[Connection], None]
 _LOCK = 0x5711_0001  # PostgreSQL: one process migrates at a time
@@ -27,7 +27,10 @@ def _add_columns(table: Table, *names: str) -> Step:
 
 
 # Step n takes a store of version n to n + 1. Version 1 is the first that was released: METADATA as a whole.
-STEPS: tuple[Step, ...] = (_add_columns(ALERTS, "watched_s", "judged", "visits", "alike", "here", "late"),)
+STEPS: tuple[Step, ...] = (
+    _add_columns(ALERTS, "watched_s", "judged", "visits", "alike", "here", "late"),
+    _add_columns(MUTES, "place"),
+)
 VERSION = 1 + len(STEPS)
 
 

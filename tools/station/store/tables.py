@@ -223,6 +223,7 @@ MUTES = Table(
     _id(),
     _text("agent"),  # empty: every one
     _text("kind"),
+    _text("place"),  # a ninth of the picture, in words; empty: anywhere
     _ns("from_ns"),
     _ns("until_ns"),
     _text("user"),

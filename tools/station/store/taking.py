@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, func, or_, select, update
 
+from stillwatch.tools.shared import words
 from stillwatch.tools.station.store.connection import Connected
 from stillwatch.tools.station.store.heard import EVENT_NUMBERS, LIVE, THIN, AlertHeard, AlertTaken, Picture
 from stillwatch.tools.station.store.packed import ScoreRows, pack
@@ -251,12 +252,14 @@ class TakingQueries(Connected):
 
     def _is_muted(self, connection: Connection, heard: AlertHeard) -> bool:
         c = MUTES.c
-        kind = heard.fields.get("kind", "")
+        kind, x, y = (heard.fields.get(name) for name in ("kind", "x", "y"))
+        place = "" if x is None or y is None else words.place(x, y)
         query = select(c.id).where(
             c.until_ns > heard.received_ns,
             c.from_ns <= heard.received_ns,
             or_(c.agent == "", c.agent == heard.agent),
             or_(c.kind == "", c.kind == kind),
+            or_(c.place == "", c.place == place),
         )
         return connection.execute(query.limit(1)).first() is not None
 

@@ -26,7 +26,7 @@ class Mqtt:
 
         self._section, self._station = section, station
         self._paho = paho
-        self._connected = threading.Event()
+        self._connected, self._answered = threading.Event(), threading.Event()
         self._fault = ""
         self._announced: set[str] = set()
         self._client = paho.Client(
@@ -77,7 +77,9 @@ class Mqtt:
                 self._is_started = False
                 raise NotSent(str(error), is_final=True) from None
             self._client.loop_start()
-        if not self._connected.wait(self._section.timeout_s):
+        self._answered.wait(self._section.timeout_s)
+        if not self._connected.is_set():
+            self._answered.clear()
             raise NotSent(f"no connection to {self._section.host}: {self._fault or 'nobody answers'}")
 
     def _publish(self, topic: str, text: str, *, retain: bool = False) -> None:
@@ -114,11 +116,15 @@ class Mqtt:
     def _on_connect(self, client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         if reason.is_failure:
             self._fault = str(reason)
+            self._answered.set()  # nobody need wait: it would not have us
             return
         self._announced.clear()
         client.publish(self._topic("station"), "online", qos=QOS, retain=True)
         self._connected.set()
+        self._answered.set()
 
     def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
-        self._fault = str(reason)
-        self._connected.clear()
+        if self._connected.is_set():  # else it refused us, and has said why
+            self._fault = str(reason)
+            self._connected.clear()
+            self._answered.clear()

@@ -25,6 +25,7 @@ from stillwatch.tools.shared import words
 from stillwatch.tools.station.settings import TellSection
 
 _LATER = (408, 425, 429)  # of HTTP's refusals those that say: come again
+SMTPS_PORT = 465  # there TLS is spoken from the first byte on
 _READ_BYTES = 4096
 
 
@@ -119,12 +120,12 @@ class Email:
         context = ssl.create_default_context(cafile=section.ca_file or None)
         port = section.port or (587 if section.tls else 25)
         try:
-            if port == 465:
+            if port == SMTPS_PORT:
                 server: smtplib.SMTP = smtplib.SMTP_SSL(section.host, port, timeout=section.timeout_s, context=context)
             else:
                 server = smtplib.SMTP(section.host, port, timeout=section.timeout_s)
             with server:
-                if section.tls and port != 465:
+                if section.tls and port != SMTPS_PORT:
                     server.starttls(context=context)
                 if section.user:
                     server.login(section.user, section.password)

@@ -16,8 +16,8 @@ def test_a_claim_is_one_process_until_it_lets_go(postgres):
     one.release("cam1")
     assert other.hold("cam1")
     other.close()
-    assert one.hold("cam1")
-    assert one.hold("cam2")
+    assert until(lambda: one.hold("cam1"))  # the server notices in its own time
+    assert until(lambda: one.hold("cam2"))
     one.close()
     first.close()
     second.close()
@@ -40,6 +40,21 @@ def test_two_stations_of_one_store_hear_an_agent_once_and_the_other_goes_on(post
     finally:
         first.close()
         agent.close()
+
+
+def test_what_one_station_is_told_in_its_page_the_others_hear_and_drop_too(postgres, tmp_path, monkeypatch):
+    monkeypatch.setattr("stillwatch.tools.station.ingest.ingest.FOLLOW_S", 0.05)
+    address = postgres_server.new_database(postgres)
+    agent = AgentDouble("cam1", f"ipc://{tmp_path}/cam1").serve()
+    with hearing(address) as first, hearing(address) as second:
+        first.ingest.add_agent(agent.endpoint, "")
+        until(lambda: agent.endpoint in second.ingest.told())
+        until(lambda: agent.status() and (second.store.agent("cam1") or {}).get("link") == "live")
+        until(lambda: second.ingest.told()[agent.endpoint].agent == "cam1")
+        second.ingest.remove_agent("cam1")
+        until(lambda: agent.endpoint not in first.ingest.told())
+        until(lambda: first.store.agent("cam1") is None)
+    agent.close()
 
 
 def test_a_server_that_lost_the_connection_lost_the_claim(postgres):

@@ -66,6 +66,32 @@ def test_a_late_joiner_gets_what_was_told_before_it_came_once(tmp_path):
         assert [row["event"] for row in station.alerts()] == [1, 2]
 
 
+def test_an_agent_that_is_removed_is_gone_with_all_it_told_and_may_come_back(tmp_path):
+    with agents(tmp_path, "cam1", "cam2") as (one, two), hearing(tmp_path / "s.db", two) as station:
+        station.ingest.add_agent(one.endpoint, "")
+        joined(station, one, two)
+        one.alert(1)
+        two.alert(1)
+        until(lambda: len(station.alerts()) == 2)
+        station.ingest.remove_agent("cam1")
+        one.alert(2)
+        assert station.store.agent("cam1") is None
+        assert [row["agent"] for row in station.alerts()] == ["cam2"]
+        assert one.endpoint not in station.store.told_agents()
+        station.ingest.add_agent(one.endpoint, "")
+        until(lambda: len(station.alerts()) == 3)  # what it keeps for late joiners comes again
+
+
+def test_an_agent_of_the_settings_is_not_removed_in_the_page(tmp_path):
+    with agents(tmp_path, "cam1") as (agent,), hearing(tmp_path / "s.db", agent) as station:
+        joined(station, agent)
+        with pytest.raises(TransportError, match=r"\[agents.cam1\]"):
+            station.ingest.remove_agent("cam1")
+        with pytest.raises(TransportError, match="nothing is known of cam9"):
+            station.ingest.remove_agent("cam9")
+        assert station.store.agent("cam1") is not None
+
+
 def test_an_agent_that_restarts_is_heard_again(tmp_path):
     with agents(tmp_path, "cam1") as (agent,), hearing(tmp_path / "s.db", agent) as station:
         joined(station, agent)

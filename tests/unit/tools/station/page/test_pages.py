@@ -4,11 +4,14 @@ import json
 import re
 import time
 
+import msgspec
 import pytest
-from filled_station import AGENTS, PASSWORD, Station, alert, client_of
+from filled_station import AGENTS, PASSWORD, Station, alert, client_of, drawn
+from wire_examples import examples
 
 from stillwatch.tools.station.page.app import WAYS
 from stillwatch.tools.station.page.description import OPERATIONS
+from stillwatch.transport.wire import encode
 
 NOW = time.time_ns()
 
@@ -163,6 +166,44 @@ def test_a_mute_holds_for_its_time_and_can_be_ended(station, client):
     assert "“Something rare is back” at car-park" in client.get("/notifications").text
     post(client, f"/mutes/{mute['id']}/end")
     assert not station.store.mutes(time.time_ns())
+
+
+def test_a_mute_may_be_of_the_place_and_of_everything_there(station, client):
+    row = first(station, agent="car-park", kind="returned")
+    assert "at its place, right" in client.get(f"/alerts/{row['id']}").text
+    post(client, f"/alerts/{row['id']}/mute", hours="1", kind="any", place="here")
+    mute = station.store.mutes(time.time_ns())[-1]
+    assert (mute["agent"], mute["kind"], mute["place"]) == ("car-park", "", "right")
+    assert "“Everything” at car-park, right" in client.get("/notifications").text
+    post(client, f"/mutes/{mute['id']}/end")
+
+
+def test_an_agent_is_removed_by_whoever_types_its_name_and_that_is_written_down(tmp_path):
+    own = Station(tmp_path / "s.sqlite3", remove_agent=lambda agent: own.store.remove_agent(agent))
+    own.fill(NOW)
+    client = client_of(own)
+    assert post(client, "/agents/dive-7/remove", name="dive-8").status_code == 400
+    assert 'id="agent-dive-7"' in client.get("/").text
+    assert post(client, "/agents/dive-7/remove", name="dive-7").status_code == 303
+    assert 'id="agent-dive-7"' not in client.get("/").text
+    assert client.get("/agents/dive-7").status_code == 404
+    assert "<td>remove agent</td>" in client.get("/audit").text
+    own.store.close()
+
+
+def test_topics_are_shown_by_name_with_what_is_typical_of_them(station, client):
+    topics = msgspec.structs.replace(examples()["model"], which="topics")  # components 19, "sand", and 4
+    values = {"kind": "model", "which": "topics", "at_ns": NOW, "received_ns": NOW, "payload": encode(topics)}
+    with station.store.writing() as connection:
+        station.store.take_model(connection, "car-park", values | {"n_components": topics.n_components})
+        for role, exemplar in (("topic_most_typical", 900), ("topic_newest", 901), ("most_typical", 902)):
+            shown = {"role": role, "exemplar": exemplar, "component": 19, "at_ns": NOW, "picture": drawn(1)[0]}
+            station.store.take_exemplar(connection, "car-park", shown, [], 200)
+    text = client.get("/agents/car-park/rest").text
+    assert "Topics: what is in view" in text
+    assert "<span>sand</span>" in text
+    assert 'src="/agents/car-park/exemplars/900.jpg" alt="A typical frame of sand"' in text
+    assert "/exemplars/901.jpg" not in text
 
 
 def test_the_way_back_leads_to_our_own_pages_only(station, client):

@@ -1,6 +1,6 @@
 """What the page asks of the store, on both databases."""
 
-from store_examples import SECOND, T0, full_alert, score_rows, take
+from store_examples import PICTURE, SECOND, T0, full_alert, score_rows, take
 
 from stillwatch.tools.station.store import LEARNING, REFUSED, AlertFilter
 
@@ -69,6 +69,33 @@ def test_muted_alerts_wait_for_nobody(store):
     assert [row["id"] for row in store.mutes(T0 + 1)] == [mute]
     assert store.end_mute(mute, T0 + 1)
     assert store.mutes(T0 + 2) == []
+
+
+def test_a_mute_of_a_place_holds_in_that_ninth_of_the_picture_alone(store):
+    store.add_mute(agent="cam1", kind="", place="upper left", user="ann", now_ns=T0, until_ns=T0 + 10 * SECOND)
+    places = {1: (0.1, 0.2), 2: (0.1, 0.9), 3: (0.3, 0.3), 4: (0.5, 0.1), 5: (None, None)}
+    take(store, *(full_alert(event=event, fields={"x": x, "y": y}) for event, (x, y) in places.items()))
+    muted = {row["event"] for row in store.alerts() if row["is_muted"]}
+    assert muted == {1, 3}
+
+
+def test_an_agent_that_is_removed_leaves_nothing_and_others_are_untouched(store, monkeypatch):
+    monkeypatch.setattr("stillwatch.tools.station.store.agents.REMOVED_A_TIME", 2)
+    with store.writing() as connection:
+        for agent in ("cam1", "cam2"):
+            store.take_agent(connection, agent, {"heard_ns": T0})
+            for start in range(3):
+                store.take_scores(connection, agent, "r", score_rows(10, start_s=start))
+            store.take_notice(connection, agent, {"at_ns": T0, "received_ns": T0, "code": "x", "text": "y"})
+    alerts = [full_alert(event=n, agent=agent, picture=PICTURE) for n in range(5) for agent in ("cam1", "cam2")]
+    taken = take(store, *alerts)
+    assert store.remove_agent("cam1")
+    assert store.agent("cam1") is None
+    assert [store.alert(one.id) is None for one in taken] == [True, False] * 5
+    assert store.alert_picture(taken[0].id) is None
+    assert (store.notices("cam1"), store.scores("cam1", 0, 2**62)) == ([], [])
+    assert (len(store.scores("cam2", 0, 2**62)), len(store.notices("cam2"))) == (30, 1)
+    assert not store.remove_agent("cam1")
 
 
 def test_the_fleet_shows_how_many_alerts_wait_for_each_agent(store):

@@ -29,6 +29,19 @@ def test_a_store_of_a_later_version_is_left_as_it_is(address):
         open_store(address)
 
 
+def test_a_store_of_the_first_version_is_brought_to_this_one_with_what_it_holds(address):
+    store, _ = open_store(address)
+    take(store, full_alert())
+    with store.writing() as connection:
+        connection.exec_driver_sql("ALTER TABLE mutes DROP COLUMN place")
+        connection.execute(update(META).values(value="1"))
+    store.close()
+    store, said = open_store(address)
+    store.add_mute(agent="cam1", kind="", place="top", user="ann", now_ns=T0, until_ns=T0 + 10)
+    assert (said, len(store.alerts()), store.mutes(T0)[0]["place"]) == ("", 1, "top")
+    store.close()
+
+
 @pytest.mark.parametrize("damage", ["no database", "torn page", "cut"])
 def test_a_damaged_file_is_set_aside_and_said(tmp_path, damage):
     path = tmp_path / "station.db"
