@@ -120,6 +120,7 @@ def run_station(settings: "StationSettings", closing: ExitStack, *, on_open: Cal
     server = uvicorn.Server(_uvicorn_config(build_app(services), page))
     ingest.start()
     teller.start()
+    services.warm_up()
     try:
         if on_open is not None:
             on_open()

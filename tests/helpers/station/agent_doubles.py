@@ -1,11 +1,5 @@
-"""Agents on the live plane whose messages are made by hand: what tests of the station hear.
+"""Agents on the live plane whose messages are made by hand: what tests of the station hear."""
 
-Run as a program it is a fleet: `agent_doubles.py FOLDER N SECONDS HZ ALERTS_AN_HOUR`, one ipc endpoint an agent; it
-prints "ready", and at the end what it sent, as JSON.
-"""
-
-import json
-import sys
 import threading
 import time
 
@@ -14,8 +8,6 @@ import numpy as np
 from stillwatch.base import RealClock
 from stillwatch.transport.live import Publisher
 from stillwatch.transport.wire import Alert, Headers, Scores, Status, encode, kind_of
-
-JOIN_S = 12.0
 
 
 def jpeg(width: int = 32, height: int = 24, grey: int = 90) -> bytes:
@@ -92,55 +84,3 @@ class AgentDouble:
         if self._thread is not None:
             self._thread.join(5)
         self.publisher.close()
-
-
-def main(folder: str, n: int, seconds: float, hz: float, alerts_an_hour: float) -> None:
-    """Publish as a fleet would: scores and a heartbeat a second, alerts with pictures now and then."""
-    random = np.random.default_rng(7)
-    pictures = [jpeg(160, 120, grey) for grey in range(40, 240, 40)]
-    agents = [AgentDouble(f"cam{i:03d}", f"ipc://{folder}/cam{i:03d}") for i in range(n)]
-    print("ready", flush=True)
-    until = time.monotonic() + JOIN_S  # what is sent before a station has joined is not lost: it was not there
-    while time.monotonic() < until:
-        for agent in agents:
-            agent.publisher.poll(0)
-        time.sleep(0.01)
-    for agent in agents:
-        agent.status()
-    began = time.monotonic()
-    due = began + random.random(n)
-    open_events: list[list[int]] = [[] for _ in range(n)]
-    numbers = [0] * n
-    while time.monotonic() < began + seconds:
-        now = time.monotonic()
-        for i in np.flatnonzero(due <= now):
-            agent = agents[i]
-            agent.scores(int(hz), hz)
-            agent.status()
-            if random.random() < alerts_an_hour / 3600:
-                agent.alert(numbers[i], picture_frame=agent.frame, thumbnail=pictures[numbers[i] % len(pictures)])
-                open_events[i].append(numbers[i])
-                numbers[i] += 1
-            elif open_events[i] and random.random() < 0.2:
-                agent.alert(open_events[i].pop(0), "end", duration_s=5.0)
-            due[i] += 1.0
-        for agent in agents:
-            agent.publisher.poll(0)
-        time.sleep(0.002)
-    for agent in agents:  # a last heartbeat tells what was sent
-        agent.status()
-    until = time.monotonic() + 3.0
-    while time.monotonic() < until:
-        for agent in agents:
-            agent.publisher.poll(0)
-        time.sleep(0.01)
-    sent: dict[str, int] = {}
-    for agent in agents:
-        for kind, count in agent.sent.items():
-            sent[kind] = sent.get(kind, 0) + count
-        agent.close()
-    print(json.dumps({"sent": sent, "alerts": sum(numbers)}), flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]), float(sys.argv[5]))

@@ -71,7 +71,8 @@ def load_row(folder: pathlib.Path, n: int, seconds: float, hz: float, alerts_an_
 
 def _kept(store: Store, shown: dict[int, float]) -> Row:
     """Return what the store has, and how long after its making each alert was on the page."""
-    rows, made_s, place = store.agents(), {}, None
+    rows, place = store.agents(), None
+    made_s: dict[int, float] = {}
     while page := store.alerts(AlertFilter(), before=place, limit=1000):
         made_s |= {row["id"]: row["at_ns"] / 1e9 for row in page}
         place = page[-1]["at_ns"], page[-1]["id"]
@@ -117,6 +118,7 @@ class Readers:
                 now_s = time.time()
                 for found in _ITEM.finditer(body):
                     self.shown.setdefault(int(found[1]), now_s)
+        stream.close()
         feed.close()
         connection.close()
 

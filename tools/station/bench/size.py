@@ -3,6 +3,7 @@
 Used by `bench station`. Rows are entered as ingest enters them, in bulk: what is measured is the asking.
 """
 
+import contextlib
 import datetime
 import pathlib
 import statistics
@@ -15,7 +16,7 @@ import numpy as np
 from stillwatch.base import UsageError
 from stillwatch.tools.station.bench.fleet import name_of, picture
 from stillwatch.tools.station.bench.served import Served, fetch
-from stillwatch.tools.station.store import Picture, Store, bulk, open_store, rows_of
+from stillwatch.tools.station.store import Picture, Store, open_store, rows_of
 
 NS = 10**9
 DAY_S = 86_400
@@ -46,10 +47,10 @@ def page_rows(folder: pathlib.Path, address: str, n: int, scores: int, alerts: i
     finally:
         store.close()
     with Served(folder, f'[station]\nstore = "{address}"\nmax_bytes = {10**15}\n') as station:
-        connection = station.connection()
         rows = []
         for path in _paths(now_ns, middle):
-            took = [_timed(connection, path) for _ in range(times)]
+            with contextlib.closing(station.connection()) as connection:
+                took = [_timed(connection, path) for _ in range(times)]
             row = {"what": "page", "page": path, "median_ms": statistics.median(took), "most_ms": max(took)}
             rows.append(row | {"first_ms": took[0], "store_mb": size_mb})
         return rows
@@ -116,15 +117,15 @@ def _fill(store: Store, now_ns: int, n: int, scores: int, alerts: int) -> None:
             store.take_agent_picture(connection, name_of(number), -1, taken)
     with store.writing() as connection:
         for stretches in _in_parts(_stretches(random, now_ns, n, scores)):
-            bulk.enter_scores(connection, stretches)
+            store.fill_scores(connection, "bench", stretches)
     with store.writing() as connection:
         for told in _in_parts(_alerts(random, now_ns, n, alerts)):
-            bulk.enter_alerts(connection, told)
+            store.fill_alerts(connection, told)
         jpeg = {"width": 320, "height": 240, "picture": shown, "frame": 1, "at_ns": now_ns, "plane": "live"}
         pictures = ({"alert": alert, **jpeg} for alert in range(PICTURED, alerts + 1, PICTURED))
         for some in _in_parts(pictures):
-            bulk.enter_pictures(connection, some)
-        bulk.settle(connection)
+            store.fill_pictures(connection, some)
+        connection.exec_driver_sql("ANALYZE")  # as a database does by itself in time
 
 
 def _stretches(random: np.random.Generator, now_ns: int, n: int, scores: int) -> Iterator[tuple[str, Any]]:

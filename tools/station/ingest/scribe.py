@@ -74,7 +74,7 @@ class Scribe:
         news = []
         with self._store.writing() as connection:
             changed = [(desk.agent, desk.write_agent(self._store, connection)) for desk in desks]
-            self._store.take_agents(connection, changed)
+            self._store.take_agents(connection, [(agent, values) for agent, values in changed if values])
             for desk in desks:
                 news += desk.write(self._store, connection, self._router, now_ns, all_scores=all_scores)
         for desk in desks:

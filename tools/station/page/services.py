@@ -20,7 +20,7 @@ from stillwatch.tools.station.bulletin import Bulletin
 from stillwatch.tools.station.page.feed import Feed
 from stillwatch.tools.station.page.views import Control, Views
 from stillwatch.tools.station.page.wording import FILTERS, cleaned
-from stillwatch.tools.station.store import Store
+from stillwatch.tools.station.store import Sparks, Store
 
 HERE = pathlib.Path(__file__).parent
 LONGEST_TEXT = 100_000
@@ -102,7 +102,8 @@ class Services:
         self.waiting = Kept(store.waiting_count, 0.5)
         self.agents = Kept(store.agents, 0.5)
         self.labels = Kept(store.labels, 2.0)
-        self.sparklines = Kept(self._sparklines, 1.0)
+        sparks = Sparks(store, SPARK_NS, SPARK_POINTS)
+        self.sparklines = Kept(lambda: sparks.lines(self.wall_ns()), 1.0)
         digest = hashlib.sha256(b"".join(body for body, _ in self.static.values())).hexdigest()
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"),
@@ -116,9 +117,10 @@ class Services:
         self._templates.filters.update(FILTERS)
         self._templates.globals["version"] = digest[:12]
 
-    def _sparklines(self) -> dict[str, list[float | None]]:
-        now_ns = self.wall_ns()
-        return self.store.sparklines(now_ns - SPARK_NS, now_ns, SPARK_POINTS)
+    def warm_up(self) -> None:
+        """Compile the templates, so that the first who looks does not wait for it."""
+        for name in self._templates.list_templates(extensions=["html"]):
+            self._templates.get_template(name)
 
     def tell(self, kind: str, agent: str = "", id: int = 0) -> None:
         """Tell open pages of an act; what they count is counted anew."""

@@ -4,13 +4,13 @@ Owns: all SQL. In: what ingest heard, what people did. Out: rows as dicts; a `St
 Imports: the agent, transport.
 """
 
-from stillwatch.tools.station.store import bulk
 from stillwatch.tools.station.store.agents import MOST_WAITING
 from stillwatch.tools.station.store.alerts import AlertFilter
 from stillwatch.tools.station.store.claims import Claims
 from stillwatch.tools.station.store.connection import DAMAGED, FAILED, FULL, GONE, StoreError
 from stillwatch.tools.station.store.heard import FOLDER, LIVE, PLANES, THIN, AlertHeard, AlertTaken, Picture
 from stillwatch.tools.station.store.packed import LEARNING, MOST_SCORES, REFUSED, ScoreRows, rows_of
+from stillwatch.tools.station.store.scores import Sparks
 from stillwatch.tools.station.store.store import Store, damage_of, open_store
 
 __all__ = [
@@ -31,10 +31,10 @@ __all__ = [
     "Picture",
     "REFUSED",
     "ScoreRows",
+    "Sparks",
     "Store",
     "StoreError",
     "THIN",
-    "bulk",
     "damage_of",
     "open_store",
     "rows_of",

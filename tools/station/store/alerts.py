@@ -121,7 +121,7 @@ class AlertQueries(Connected):
     ) -> int:
         """Let nothing of this agent, kind and place in the picture (empty: all) call anybody until then; return the
         mute's id."""
-        values = {"agent": agent, "kind": kind, "place": place, "user": user, "why": why}
+        values: dict[str, Any] = {"agent": agent, "kind": kind, "place": place, "user": user, "why": why}
         values |= {"from_ns": now_ns, "until_ns": until_ns}
         with self.writing() as connection:
             return self.added(connection, MUTES, values)

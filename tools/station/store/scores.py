@@ -13,26 +13,22 @@ from stillwatch.tools.station.store.connection import Connected
 from stillwatch.tools.station.store.packed import LEARNING, REFUSED, ScoreRows, unpack
 from stillwatch.tools.station.store.tables import SCORE_DATA, SCORES
 
+OVERLAP = 2000  # numbers asked for again: of several stations, a lower one may be entered after a higher one
 MOST_STRETCHES = 400  # that are unpacked for one answer
 
 
 class ScoreQueries(Connected):
     """Reads scores."""
 
-    def sparklines(self, from_ns: int, to_ns: int, n: int) -> dict[str, list[float | None]]:
-        """Return for every agent with scores in a time the highest rarity in each of `n` equal parts, None where
-        nothing was scored."""
-        width = max((to_ns - from_ns) // n, 1)
-        inside = SCORES.c.at_ns.between(from_ns, to_ns - 1)
-        query = select(SCORES.c.agent, SCORES.c.at_ns, SCORES.c.rarity).where(inside)
-        lines: dict[str, list[float | None]] = {}
-        with self.reading() as connection:  # grouped here: a database would walk through every score there is
-            for agent, at_ns, rarity in connection.execute(query):
-                line = lines.setdefault(agent, [None] * n)
-                part = min((at_ns - from_ns) // width, n - 1)
-                if rarity is not None and (line[part] is None or rarity > line[part]):
-                    line[part] = rarity
-        return lines
+    def stretches_since(self, from_ns: int, after: int = 0) -> list[tuple[int, str, int, float | None]]:
+        """Return (id, agent, start, highest rarity or None) of each stretch that began since then, of any agent, and
+        was entered after the stretch `after`."""
+        c = SCORES.c
+        query = select(c.id, c.agent, c.at_ns, c.rarity).where(c.at_ns >= from_ns)
+        if after:  # few are new: they are found by number, not by looking through all of the time
+            query = select(c.id, c.agent, c.at_ns, c.rarity).where(c.id > after)
+        with self.reading() as connection:
+            return [(row[0], row[1], row[2], row[3]) for row in connection.execute(query) if row[2] >= from_ns]
 
     def score_strip(self, agent: str, from_ns: int, to_ns: int, n: int) -> list[dict[str, Any]]:
         """Return a time in at most `n` equal parts, those with scores alone, oldest first.
@@ -82,6 +78,37 @@ class ScoreQueries(Connected):
         with self.reading() as connection:
             first, last = connection.execute(query).one()
         return (0, 0) if first is None else (int(first), int(last))
+
+
+class Sparks:
+    """The highest rarities of the last minutes of every agent: read once, then only what was entered since.
+
+    One thread at a time asks.
+    """
+
+    def __init__(self, store: ScoreQueries, span_ns: int, n: int):
+        self._store, self._span_ns, self._n = store, span_ns, n
+        self._known: dict[int, tuple[str, int, float | None]] = {}  # by number: agent, start, highest rarity
+        self._newest = 0
+
+    def lines(self, now_ns: int) -> dict[str, list[float | None]]:
+        """Return for every agent with scores in the time the highest rarity in each of the parts, None where nothing
+        was scored."""
+        from_ns = now_ns - self._span_ns
+        after = max(self._newest - OVERLAP, 0) if self._known else 0
+        for number, agent, at_ns, rarity in self._store.stretches_since(from_ns, after):
+            self._known[number] = agent, at_ns, rarity
+            self._newest = max(self._newest, number)
+        self._known = {number: stretch for number, stretch in self._known.items() if stretch[1] >= from_ns}
+        width = max(self._span_ns // self._n, 1)
+        found: dict[str, list[float | None]] = {}
+        for agent, at_ns, rarity in self._known.values():
+            line = found.setdefault(agent, [None] * self._n)
+            part = min((at_ns - from_ns) // width, self._n - 1)
+            known = line[part]
+            if rarity is not None and (known is None or rarity > known):
+                line[part] = rarity
+        return found
 
 
 def _plain(rows: ScoreRows, from_ns: int, to_ns: int) -> list[dict[str, Any]]:

@@ -92,12 +92,12 @@ class TakingQueries(Connected):
         """Enter or change several agents, as `take_agent` does; those of the same columns with one statement."""
         alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
         for agent, values in sorted(changed, key=lambda item: item[0]):  # in order: transactions wait in no circle
-            if values:
-                alike.setdefault(tuple(sorted(values)), []).append({"agent": agent, **values})
+            alike.setdefault(tuple(sorted(values)), []).append({"agent": agent, **values})
         for names, rows in alike.items():
-            statement = self.insert(AGENTS)
-            changes = {name: statement.excluded[name] for name in names}
-            connection.execute(statement.on_conflict_do_update(index_elements=["agent"], set_=changes), rows)
+            insert = self.insert(AGENTS)
+            changes = {name: insert.excluded[name] for name in names}
+            entered = insert.on_conflict_do_update(index_elements=["agent"], set_=changes) if changes else None
+            connection.execute(insert.on_conflict_do_nothing() if entered is None else entered, rows)
 
     def add_plane(self, connection: Connection, agent: str, plane: str, received_ns: int) -> None:
         """Note that an agent is heard on a plane, and since when it is known."""
@@ -196,6 +196,23 @@ class TakingQueries(Connected):
     def enqueue(self, connection: Connection, values: Mapping[str, Any]) -> bool:
         """Put a notification into its channel's queue: NOTIFICATIONS' columns; False where this uid is there."""
         return self.enter(connection, NOTIFICATIONS, dict(values), ["channel", "uid"])
+
+    def fill_scores(self, connection: Connection, run: str, stretches: Sequence[tuple[str, ScoreRows]]) -> None:
+        """Enter stretches of scores of the agents named, in bulk: nothing is looked for among those that are there."""
+        first = int(connection.execute(select(func.max(SCORES.c.id))).scalar() or 0) + 1
+        places = enumerate(stretches, start=first)
+        summaries = [{"id": place, "agent": agent, "run": run, **summary_of(rows)} for place, (agent, rows) in places]
+        connection.execute(SCORES.insert(), summaries)
+        data = [{"scores": place, "data": pack(rows)} for place, (_, rows) in enumerate(stretches, start=first)]
+        connection.execute(SCORE_DATA.insert(), data)
+
+    def fill_alerts(self, connection: Connection, alerts: Sequence[Mapping[str, Any]]) -> None:
+        """Enter alerts in bulk: ALERTS' columns, `id` with them, the same in all."""
+        connection.execute(ALERTS.insert(), list(alerts))
+
+    def fill_pictures(self, connection: Connection, pictures: Sequence[Mapping[str, Any]]) -> None:
+        """Enter pictures of alerts in bulk: ALERT_PICTURES' columns, the same in all."""
+        connection.execute(ALERT_PICTURES.insert(), list(pictures))
 
     def _find(self, connection: Connection, heard: AlertHeard) -> RowMapping | None:
         c = ALERTS.c

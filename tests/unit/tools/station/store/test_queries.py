@@ -2,7 +2,7 @@
 
 from store_examples import PICTURE, SECOND, T0, full_alert, score_rows, take
 
-from stillwatch.tools.station.store import LEARNING, REFUSED, AlertFilter
+from stillwatch.tools.station.store import LEARNING, REFUSED, AlertFilter, Sparks
 
 
 def enter_scores(store, agent, *stretches):
@@ -122,10 +122,20 @@ def test_a_strip_says_the_highest_of_each_part_of_a_time(store):
 def test_sparklines_are_of_every_agent_at_once(store):
     enter_scores(store, "cam1", score_rows(100, rarity=10.0))
     enter_scores(store, "cam2", score_rows(100, start_s=30, rarity=20.0))
-    assert store.sparklines(T0, T0 + 40 * SECOND, 4) == {
-        "cam1": [10.0, None, None, None],
-        "cam2": [None, None, None, 20.0],
-    }
+    sparks = Sparks(store, 40 * SECOND, 4)
+    wanted = {"cam1": [10.0, None, None, None], "cam2": [None, None, None, 20.0]}
+    assert sparks.lines(T0 + 40 * SECOND) == wanted
+
+
+def test_sparklines_move_on_with_what_was_entered_since(store, monkeypatch):
+    monkeypatch.setattr("stillwatch.tools.station.store.scores.OVERLAP", 1)
+    sparks, fresh = Sparks(store, 40 * SECOND, 4), lambda: Sparks(store, 40 * SECOND, 4)
+    for step in range(12):
+        name = f"cam{step % 3}"
+        enter_scores(store, name, score_rows(10, start_s=5 * step, first=50 * step, rarity=10.0 + step))
+        now_ns = T0 + (5 * step + 2) * SECOND
+        assert sparks.lines(now_ns) == fresh().lines(now_ns)
+    assert sparks.lines(now_ns + 60 * SECOND) == {}
 
 
 def test_single_scores_come_back_as_they_were_said(store):

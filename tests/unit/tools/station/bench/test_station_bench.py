@@ -1,0 +1,43 @@
+"""`stillwatch bench station`: its rows say what came of a small fleet, and each page of a small store."""
+
+import pytest
+from printed import of_schema
+
+from stillwatch.base import UsageError
+from stillwatch.tools.cli import main
+from stillwatch.tools.station.bench import fleet
+from stillwatch.tools.station.bench.size import page_rows
+from stillwatch.tools.station.store import open_store
+
+
+def rows(capsys, *options):
+    assert main(["bench", "station", "--json", *options]) == 0
+    return of_schema("bench station", capsys.readouterr().out)["rows"]
+
+
+def test_a_small_fleet_is_heard_whole_and_its_alerts_reach_the_page(capsys, monkeypatch):
+    monkeypatch.setattr("stillwatch.tools.station.bench.load.SETTLE_S", 2.0)
+    sizes = ("--agents", "3", "--seconds", "6", "--alerts-an-hour", "1200")
+    (row,) = rows(capsys, "--only", "load", *sizes)
+    assert (row["agents_heard"], row["lost"]) == (3, 0)
+    assert row["scores_kept"] == row["scores_sent"] > 100
+    assert row["alerts_shown"] == row["alerts_kept"] == row["alerts_sent"] > 0
+    assert 0 < row["cpu"]
+    assert row["delay_median_s"] <= row["delay_p99_s"] <= row["delay_most_s"]
+
+
+def test_every_page_of_a_store_is_timed(capsys):
+    found = rows(capsys, "--only", "pages", "--agents", "8", "--scores", "8000", "--alerts", "300", "--times", "2")
+    pages = {row["page"] for row in found}
+    assert {"/", f"/agents/{fleet.name_of(7)}", "/alerts", "/map", "/metrics"} <= pages
+    assert all(0 < row["median_ms"] <= row["most_ms"] for row in found)
+
+
+def test_a_store_that_holds_something_is_not_filled(tmp_path):
+    address = str(tmp_path / "s.db")
+    store, _ = open_store(address)
+    with store.writing() as connection:
+        store.take_agent(connection, "cam1", {})
+    store.close()
+    with pytest.raises(UsageError, match="it is not empty"):
+        page_rows(tmp_path, address, 1, 50, 1, 1)
