@@ -85,7 +85,7 @@ def test_outlines_are_those_of_the_frame_that_is_shown(station, client):
 def test_an_alert_says_why_in_words_and_what_it_is_most_like(station, client):
     text = client.get(f"/alerts/{first(station, kind='novel')['id']}").text
     assert "Like nothing that this agent knows at this place" in text
-    assert "Raised because several frames in a row were rarer" in text
+    assert "Raised because several frames in a row stood out further" in text
     assert "Nearest known: “parked car”." in text
 
 

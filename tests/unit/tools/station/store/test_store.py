@@ -9,6 +9,8 @@ from stillwatch.tools.station.store.migrations import VERSION
 from stillwatch.tools.station.store.packed import MOST_SCORES, pack, unpack
 from stillwatch.tools.station.store.tables import META
 
+SINCE = {"alerts": ("watched_s", "judged", "visits", "alike", "here", "late"), "mutes": ("place",)}  # added in steps
+
 
 def test_a_store_opened_again_holds_what_it_held(address):
     store, said = open_store(address)
@@ -33,7 +35,9 @@ def test_a_store_of_the_first_version_is_brought_to_this_one_with_what_it_holds(
     store, _ = open_store(address)
     take(store, full_alert())
     with store.writing() as connection:
-        connection.exec_driver_sql("ALTER TABLE mutes DROP COLUMN place")
+        for table, names in SINCE.items():
+            for name in names:
+                connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {name}")
         connection.execute(update(META).values(value="1"))
     store.close()
     store, said = open_store(address)
