@@ -118,10 +118,11 @@ class DiagonalFamily(Places):
 
     def maximise(self, items: Items, kept: Kept, n_components: int) -> None:
         """Update statistics and posteriors of all components from the responsibilities (2.8)."""
+        moments = self.moments
         mixture_diagonal.maximise(
             items.x, items.second, items.n_clumps, items.counts, kept.shares, kept.offsets, kept.rows, kept.places,
-            n_components, self.prior, self.no_spread, kept.weights, *self.moments.arrays(), self.post_mean,
-            self.precision, self.fits,
+            n_components, self.prior, self.no_spread, kept.weights, moments.count, moments.mean, moments.scatter,
+            self.post_mean, self.precision, self.fits,
         )  # fmt: skip
 
     def log_joints(self, items: Items, kept: Kept, n_components: int, log_weight: np.ndarray) -> None:
