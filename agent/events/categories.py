@@ -35,7 +35,8 @@ class _Followed:
     id: of the component, -1 in a free row. born_ns, seen_ns: stream time when it was entered, when it was seen last.
     frames: labelled ones in which it was seen. epochs: models it lived through. from_event: it was born right after an
     event. told: it was news already. gone: its absence was news already. run: frames in a row since it came back from
-    an absence of away_ns; longest_ns: longest absence that it came back from before, 0 without one. presence: share of
+    an absence of away_ns; longest_ns: longest absence that it came back from before, 0 without one; missed_ns: longest
+    that was told and that it came back from. presence: share of
     frames in which it is seen, lately; usual: what that was when it was seen last.
     epoch: of the model seen last. n_models: seen so far. event_models: how many of them when an event that no
     category was told of was open last, -1 without one. in_event: whether one is open.
@@ -52,6 +53,7 @@ class _Followed:
     run: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
     away_ns: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
     longest_ns: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
+    missed_ns: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
     presence: np.ndarray = saved_array((FOLLOWED,), np.float64, low=0.0, high=1.0)
     usual: np.ndarray = saved_array((FOLLOWED,), np.float64, low=0.0, high=1.0)
     epoch: int = saved(-1, low=-1)
@@ -130,7 +132,7 @@ class CategoryLife(Recorded):
         followed.frames[row] = followed.epochs[row] = followed.run[row] = 0
         followed.from_event[row], followed.told[row], followed.gone[row] = settled and recent, False, False
         followed.presence[row] = followed.usual[row] = 0.0
-        followed.away_ns[row] = followed.longest_ns[row] = 0
+        followed.away_ns[row] = followed.longest_ns[row] = followed.missed_ns[row] = 0
 
     def _most_seen(self, rows: np.ndarray) -> int:
         """Return the id of the component that was seen in most frames."""
@@ -166,20 +168,30 @@ class CategoryLife(Recorded):
         pace = np.where(age < 1.0, share, 1.0 / PRESENCE_FRAMES)
         followed.presence[rows] += pace * (is_seen - followed.presence[rows])
         seen, absent = rows[is_seen], rows[~is_seen]
+        back = seen[followed.gone[seen]]
+        followed.missed_ns[back] = np.maximum(followed.missed_ns[back], t_ns - followed.seen_ns[back])
         followed.seen_ns[seen], followed.usual[seen] = t_ns, followed.presence[seen]
         followed.frames[seen] += 1
         followed.gone[seen] = False
         followed.run[absent] = 0
 
     def _vanished(self, t_ns: int, rows: np.ndarray) -> list[tuple[EventKind, int]]:
-        """What was there in nearly every frame for a minute and more, and has been away for `vanish_s`."""
+        """What was there in nearly every frame for a minute and more, and has been away for `vanish_s`.
+
+        What goes again and again is told as returns are (`_returned`): the first time, and then when it is away for
+        longer than ever.
+        """
         followed = self._followed
         if followed.in_event:
             return []
         usual = (followed.usual[rows] >= ALWAYS) & (followed.frames[rows] >= PRESENCE_FRAMES // 2)
         watched = followed.seen_ns[rows] - followed.born_ns[rows] >= WATCHED_S * NS
         gone = rows[usual & watched & ~followed.gone[rows]]
-        gone = gone[t_ns - followed.seen_ns[gone] >= self._config.vanish_s * NS]
+        away_ns, missed_ns = t_ns - followed.seen_ns[gone], followed.missed_ns[gone]
+        is_news = {"first_of_kind": missed_ns == 0, "every": missed_ns >= 0}.get(
+            self._config.tell, away_ns > LONGER_AWAY * missed_ns
+        )
+        gone = gone[is_news & (away_ns >= self._config.vanish_s * NS)]
         followed.gone[gone] = True
         return [(EventKind.VANISHED, self._most_seen(gone))] if len(gone) else []
 

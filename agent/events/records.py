@@ -26,7 +26,6 @@ class EventRecord:
     component: id of the nearest known component of the patch mixture, or -1.
     history: rarities of the last scored frames, oldest first, (HISTORY,) float32.
     topic: id of the topic that makes the view unusual, or -1. precedents: what came before it, in counts.
-    late: it was passed over when it came, and is told by what is known now.
     """
 
     id: int
@@ -42,7 +41,6 @@ class EventRecord:
     history: np.ndarray
     topic: int = -1
     precedents: Precedents = Precedents()
-    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)

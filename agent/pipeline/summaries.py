@@ -152,7 +152,6 @@ class Summaries:
             alike=before.alike,
             here=before.here,
             visit_kind=before.kind,
-            late=record.late,
             topic_map=view.segments if view.jpeg and view.segments.size else None,
             map_topics=view.topics if view.jpeg and view.segments.size else None,
         )

@@ -24,9 +24,9 @@ def alert_row(alert: Alert, stream_s: float | None) -> dict[str, Any]:
     first novel frame, and its last once it has ended, else None; duration_s; severity: 0 to 1; how_rare: in words, by
     what was counted; rarity: one frame in so many by the rule that raised it, a scale and no count; watched_s: seconds
     that were judged before it; judged: frames; visits: that were over; alike: of them, of its kind; here: of them, to
-    its place; each None where that is not known; visit_kind: id of its kind of visits, or None; late: told by what is
-    known now, passed over when it came; score: highest so far; x, y: centre of the main outline, shares; boxes:
-    outlines, [[x0, y0, x1, y1], ...]; picture_frame: which they are of; nearest: the exemplar's id, or None.
+    its place; each None where that is not known; visit_kind: id of its kind of visits, or None; score: highest so far;
+    x, y: centre of the main outline, shares; boxes: outlines, [[x0, y0, x1, y1], ...]; picture_frame: which they are
+    of; nearest: the exemplar's id, or None.
     """
     before_ns = max(alert.t_ns - alert.start_t_ns, 0)
     ended = alert.phase == "end"
@@ -48,7 +48,6 @@ def alert_row(alert: Alert, stream_s: float | None) -> dict[str, Any]:
         "picture_frame": alert.picture_frame if alert.picture_frame >= 0 else None,
         "nearest": alert.exemplar if alert.exemplar >= 0 else None,
         **counts_of(alert),
-        "late": alert.late,
     }
     return row | {"how_rare": how_rare(row)}
 

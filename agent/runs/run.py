@@ -15,7 +15,7 @@ from stillwatch.transport.wire import Alert, Exemplar, Message, Model, Score, Vi
 TOPICS = "topics"  # the model whose components are in view
 EVENT_COLUMNS = (
     "id", "kind", "phase", "t_utc", "stream_s", "end_s", "frame", "end_frame", "duration_s", "severity", "how_rare",
-    "rarity", "watched_s", "judged", "visits", "alike", "here", "visit_kind", "late", "score", "x", "y", "boxes",
+    "rarity", "watched_s", "judged", "visits", "alike", "here", "visit_kind", "score", "x", "y", "boxes",
     "picture_frame", "nearest", "run",
 )  # fmt: skip
 TOPIC_COLUMNS = ("frame", "t_utc", "stream_s", "topic", "name", "share", "latitude", "longitude", "run")

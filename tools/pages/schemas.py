@@ -91,7 +91,6 @@ _EVENT = _object(
     alike=MAYBE_COUNT,
     here=MAYBE_COUNT,
     visit_kind=MAYBE_COUNT,
-    late=YES,
     rarity=MAYBE_NUMBER,
     score=MAYBE_NUMBER,
     boxes=_list(_list(NUMBER)),

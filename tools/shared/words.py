@@ -134,7 +134,7 @@ def alert_line(alert: Alert, stream_s: float | None = None) -> str:
     if alert.x is not None and alert.y is not None and alert.phase != "end":
         parts.append(place(alert.x, alert.y))
     rare = how_rare({"kind": alert.alert_kind, "rarity": alert.rarity, **counts_of(alert)})
-    parts += [rare] * bool(rare) + ["told late"] * alert.late
+    parts += [rare] * bool(rare)
     if alert.phase != "new" and alert.duration_s > 0:
         parts.append(f"for {duration(alert.duration_s)}")
     nav = alert.nav

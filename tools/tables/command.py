@@ -93,7 +93,7 @@ def _tell(table: Table) -> None:
         parts += [f"event {row['id']}", words.title_of(row["kind"]).lower()]
         if row["x"] is not None and row["y"] is not None:
             parts.append(words.place(row["x"], row["y"]))
-        parts += [row["how_rare"]] * bool(row["how_rare"]) + ["told late"] * row["late"]
+        parts += [row["how_rare"]] * bool(row["how_rare"])
         parts += ["no end received"] * (row["phase"] != "end")
         parts += [f"for {words.duration(row['duration_s'])}"] * (row["phase"] == "end" and row["duration_s"] > 0)
         print(shown("  ".join(parts)))

@@ -206,7 +206,6 @@ class Alert(Message, tag="alert", kw_only=True, frozen=True):
     alike: Annotated[Index, Meta(description="of them, of its kind; -1: not seen whole, its kind is not known")] = -1
     here: Annotated[Index, Meta(description="of them, that went to its place or beside; -1: not known")] = -1
     visit_kind: Annotated[Index, Meta(description="id of its kind of visits; -1: of none that is known")] = -1
-    late: Annotated[bool, Meta(description="passed over when it came, told by what is known now")] = False
     topic_map: Annotated[TopicMap | None, Meta(description="places in map_topics over the picture; 255: none")] = None
     map_topics: Annotated[MapIds | None, Meta(description="ids of topics")] = None
 

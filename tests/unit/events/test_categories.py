@@ -126,6 +126,29 @@ def test_what_was_always_there_is_missed_once_after_a_while():
     assert story.happened[0][2] >= last_seen_s + 5.0
 
 
+def absences_of(tell, absences):
+    """Return which of the absences, in seconds, of something that is always there are told."""
+    story, told = settled(tell=tell).play(120, [0, 1]), []
+    for seconds in absences:
+        before = len(story.happened)
+        story.play(seconds, [0]).play(300, [0, 1])
+        told += [seconds] * any(kind == "vanished" for kind, _, _ in story.happened[before:])
+    return told
+
+
+def test_what_goes_again_and_again_is_missed_as_returns_are_told():
+    assert absences_of("rare", [8, 9, 10, 20, 21]) == [8, 20]
+    assert absences_of("every", [8, 9, 10]) == [8, 9, 10]
+    assert absences_of("first_of_kind", [8, 9, 20]) == [8]
+
+
+def test_what_was_learnt_of_an_event_is_told_once_however_often_it_comes_back():
+    story = settled().play(3, [0, 1], in_event=True).learn(5)
+    for _ in range(10):
+        story.play(20, [0, 1, 5]).play(20, [0, 1])
+    assert [kind for kind, _, _ in story.happened] == ["new_category"]
+
+
 def test_an_absence_is_told_however_many_frames_it_takes_to_be_sure():
     story = settled(vanish_s=60.0).play(120, [0, 1])
     assert story.play(59, [0]).happened == []

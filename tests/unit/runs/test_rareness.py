@@ -93,6 +93,6 @@ def test_a_span_has_one_unit(seconds, text):
 
 
 def test_an_alerts_row_has_the_counts_and_the_words():
-    row = alert_row(alert(watched_s=180.0, judged=1800, visits=11, alike=0, late=True), 1.0)
+    row = alert_row(alert(watched_s=180.0, judged=1800, visits=11, alike=0), 1.0)
     assert (row["watched_s"], row["visits"], row["alike"], row["here"], row["visit_kind"]) == (180.0, 11, 0, None, None)
-    assert (row["how_rare"], row["late"]) == ("never seen before in 3 minutes", True)
+    assert row["how_rare"] == "never seen before in 3 minutes"

@@ -66,7 +66,6 @@ def alert_of(message: Alert, plane: str, received_ns: int) -> AlertHeard:
             "visits": message.visits,
             "alike": message.alike,
             "here": message.here,
-            "late": message.late,
             "x": message.x,
             "y": message.y,
             "boxes": json.dumps(boxes),

@@ -266,7 +266,6 @@ def _facts(row: Row, shown: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     after = (row["received_ns"] - row["at_ns"]) / 1e9
     return [
         ("How rare", shown["rarity"], limit),
-        ("Told late", "yes" if row["late"] else "", "passed over when it came, told by what was known later"),
         ("Highest score", peak, "deviations above the usual" if peak else ""),
         ("Severity", f"{shown['severity']:.2f}", "of 1"),
         ("Lasted", words.duration(row["duration_s"] or 0.0), ""),

@@ -188,7 +188,7 @@ def _agent(row: Row) -> dict[str, Any]:
 
 def _alert(row: Row) -> dict[str, Any]:
     names = ("id", "agent", "event", "run", "kind", "phase", "severity", "duration_s", "start_frame", "picture_frame",
-             "peak", "rarity", "watched_s", "judged", "visits", "alike", "here", "late",
+             "peak", "rarity", "watched_s", "judged", "visits", "alike", "here",
              "x", "y", "component", "exemplar", "latitude", "longitude", "depth_m", "clock_is_wrong",
              "is_muted", "acknowledged_by", "useful", "label")  # fmt: skip
     out = {name: _finite(row[name]) for name in names}

@@ -41,7 +41,7 @@ _UNTIL = Parameter("until_ns", "before this time, UTC in nanoseconds", "integer"
 ALERT_ITEM = {
     "id": "integer", "agent": "string", "event": "integer", "run": "string", "kind": "string", "phase": "string",
     "severity": "number", "duration_s": "number", "start_frame": "integer", "picture_frame": "integer",
-    "peak": "number?", "rarity": "number?", "how_rare": "string", "late": "boolean", "watched_s": "number?",
+    "peak": "number?", "rarity": "number?", "how_rare": "string", "watched_s": "number?",
     "judged": "integer", "visits": "integer", "alike": "integer", "here": "integer",
     "x": "number?", "y": "number?", "component": "integer",
     "exemplar": "integer", "latitude": "number?", "longitude": "number?", "depth_m": "number?",

@@ -28,7 +28,7 @@ def _add_columns(table: Table, *names: str) -> Step:
 
 # Step n takes a store of version n to n + 1. Version 1 is the first that was released: METADATA as a whole.
 STEPS: tuple[Step, ...] = (
-    _add_columns(ALERTS, "watched_s", "judged", "visits", "alike", "here", "late"),
+    _add_columns(ALERTS, "watched_s", "judged", "visits", "alike", "here"),
     _add_columns(MUTES, "place"),
 )
 VERSION = 1 + len(STEPS)

@@ -133,7 +133,6 @@ ALERTS = Table(
     _count("visits", -1),
     _count("alike", -1),
     _count("here", -1),
-    _flag("late"),  # told by what was known later, passed over when it came
     Column("x", Float),
     Column("y", Float),
     _text("boxes", "[]"),  # JSON [[x0, y0, x1, y1], …], shares; of picture_frame

@@ -59,7 +59,7 @@ def wanted(way: TellSection, heard: AlertHeard, phase: str) -> bool:
 
 def message_of(uid: str, heard: AlertHeard, taken: AlertTaken, phase: str) -> str:
     """Return what every way tells, as JSON: the id to tell doubles by, the alert as the store has it by now."""
-    names = ("kind", "duration_s", "frame", "rarity", "watched_s", "judged", "visits", "alike", "here", "late", "peak",
+    names = ("kind", "duration_s", "frame", "rarity", "watched_s", "judged", "visits", "alike", "here", "peak",
              "x", "y", "latitude", "longitude", "depth_m")  # fmt: skip
     said: dict[str, Any] = {name: heard.fields[name] for name in names if heard.fields.get(name) is not None}
     body = {

@@ -197,8 +197,4 @@ def headline(fields: dict[str, Any]) -> str:
     title = words.title_of(str(fields.get("kind", ""))).lower()
     rare = how_rare(fields)
     before = {"update": "still: ", "end": "over: "}.get(str(fields.get("phase")), "")
-    return " ".join(
-        f"{before}{title}{', ' * bool(rare)}{rare}{', told late' * bool(fields.get('late'))}".replace(
-            "\u202f", " "
-        ).split()
-    )
+    return " ".join(f"{before}{title}{', ' * bool(rare)}{rare}".replace("\u202f", " ").split())
