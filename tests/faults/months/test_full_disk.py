@@ -12,12 +12,12 @@ from stillwatch.transport.disk import open_run
 pytestmark = pytest.mark.slow
 
 SMALL = ["source.width=160", "source.height=120", 'publish.endpoint=""', "patches.memory=1200", "features.step_px=12"]
-SMALL += ["storage.min_free_bytes=0", "storage.checkpoint_every_s=0.2", "publish.heartbeat_s=0.1"]
+SMALL += ["storage.min_free_bytes=0", "storage.checkpoint_every_s=0.2", "publish.heartbeat_s=0.3"]
 
 
 @pytest.fixture
 def disk(tmp_path):
-    with small_disk(tmp_path / "disk", megabytes=1) as folder:
+    with small_disk(tmp_path / "disk", megabytes=2) as folder:
         yield folder
 
 
