@@ -48,7 +48,7 @@ test-opencv4: setup ## HOG against OpenCV 4's own, live, in a second venv (OpenC
 	build/opencv4/bin/python -m pip install --quiet --disable-pip-version-check --editable . 'opencv-python-headless==4.12.*'
 	build/opencv4/bin/python tests/golden/make_hog_opencv4.py check tests/golden/hog_opencv4.npz
 
-soak: setup ## the long counts: kills, messages, frames (an hour or more)
+soak: setup ## the long counts: kills, messages, frames, a day of everything (some hours)
 	$(BIN)/pytest -q -m soak --timeout=7200 -s
 
 perf: setup ## timing budgets, on a quiet machine
