@@ -46,5 +46,5 @@ class CameraRule:
 
 
 FIXED = CameraRule(Context.PLACE, True, "places", judges_blur=True, view_stays=True)
-MOVING = CameraRule(Context.CHROMA, False, "components", judges_blur=False, view_stays=False)
+MOVING = CameraRule(Context.CHROMA, False, "patches", judges_blur=False, view_stays=False)
 UNDECIDED = replace(FIXED, decided=False)  # most cameras stand still

@@ -14,16 +14,17 @@ LABEL_FRAMES = 4  # of so many scored frames one has its patches named: that cos
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 LONGEST_STEP_S = 10.0  # seconds from one judged frame to the next: longer ones were not watched
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
-# Deviations of patches: the smallest deviation of a moving frame's statistic, and what it is taken for at first.
-LEAST_SPREAD_COMPONENTS = 0.8
+LEAST_SPREAD = 0.8  # deviations of patches: the smallest of a moving frame's statistics, and what it is taken for first
 
-# -- a moving camera: how surprising the rows of each component are (baselines.py) ---------------------------
+# -- a moving camera: what was seen of patches (patch_memory.py), surprise by component (baselines.py) -------
 
 LEAST_SHARE = 0.05  # of the typical variance: the least that a component may have
-KEPT_ROWS = 2048  # rows of the whole past, 30 a component where there are many
+KEPT_ROWS = 2048  # rows kept of all that was watched, 30 a component; three times as many rank frames no better
 KEPT_ROWS_PER_FRAME = 64  # rows: a frame's patches resemble each other, more of them say little
 SHRINK_ROWS = 20  # rows: a component with this many kept ones is judged half by them, half by all
-LEAST_DEVIATION = 1e-3  # nats: of rows that all surprise alike
+STRIDE = 2  # patches: each is kept and found for its neighbours as well, whose windows overlap with its own
+USUAL_FRAMES = 500  # frames that the usual distance of patches is an average over
+LEAST_DEVIATION = 1e-3  # nats, or units of descriptors: of rows that all are alike
 
 # -- the spread of frames ------------------------------------------------------------------------------------
 

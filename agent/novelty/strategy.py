@@ -39,10 +39,10 @@ class Judgement:
         rule judges without them.
     regions : list of Region
         The novel places, the strongest first.
-    statistic : float
-        The frame in one number, before it is compared with other frames.
+    statistics : tuple of float
+        The frame in one number by each measure, before it is compared with other frames.
     value : float
-        Deviations of the statistic above what frames usually have.
+        Deviations of the statistics above what frames usually have.
     rarity : float
         One frame in this many has such a value here.
     sightings : list of Sighting
@@ -55,7 +55,7 @@ class Judgement:
     deviations: np.ndarray
     labels: np.ndarray | None
     regions: list[Region]
-    statistic: float
+    statistics: tuple[float, ...]
     value: float
     rarity: float
     sightings: list[Sighting] = field(default_factory=list)

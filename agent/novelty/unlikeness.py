@@ -77,7 +77,7 @@ class Unlikeness(Composed):
         regions = novel_regions(weights.reshape(grid), rows.centres, self._least_patches)
         found = self._visits.precedents(sightings, regions[0].peak, grid) if regions else None
         rarity, before = self._level.rarity(value), found or Precedents()
-        return Judgement(unlikeness, weights, None, regions, level, value, rarity, sightings, before)
+        return Judgement(unlikeness, weights, None, regions, (level,), value, rarity, sightings, before)
 
     def _strangest(self, sightings: list[Sighting], weights: np.ndarray) -> float:
         """Return the highest value of a visit of a new kind, by itself: as if nothing else were, nor ever was, there.
@@ -99,7 +99,7 @@ class Unlikeness(Composed):
         self._memory.learn(rows.plain, rows.valid, t_ns)
         if judgement is not None and is_ready:
             self._traffic.learn(judgement.surprise, self._level.is_least(judgement.surprise), t_ns)
-            self._level.learn(judgement.statistic, t_ns, in_event)
+            self._level.learn(judgement.statistics[0], t_ns, in_event)
             return self._visits.learn(judgement.sightings, rows.grid_shape, t_ns)
         return []
 

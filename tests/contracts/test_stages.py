@@ -29,25 +29,17 @@ from stillwatch.novelty.baselines import ComponentBaseline
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.level import FrameLevel
 from stillwatch.novelty.motion import CameraMotion
+from stillwatch.novelty.patch_memory import PatchMemory
 from stillwatch.novelty.place_memory import PlaceMemory
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.registry import STRATEGIES
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
-from stillwatch.novelty.surprise import Surprise
 from stillwatch.novelty.traffic import Traffic
 from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.kind_pictures import KindPictures
 from stillwatch.pipeline.pipeline import Pipeline
-from stillwatch.settings.config import (
-    Config,
-    EncoderConfig,
-    EventsConfig,
-    ExemplarsConfig,
-    GateConfig,
-    NoveltyConfig,
-    SourceConfig,
-)
+from stillwatch.settings.config import Config, EncoderConfig, EventsConfig, ExemplarsConfig, GateConfig, SourceConfig
 from stillwatch.settings.reader import load_config
 from stillwatch.tools.checks.corpus import HEIGHT, WIDTH, picture
 from stillwatch.worlds.catalogue import make_world
@@ -156,20 +148,27 @@ class OneNormal:
         label[:] = 0
 
 
-def components() -> ComponentBaseline:
-    return ComponentBaseline(DIMS, 8, 3)
-
-
 def play_baseline(baseline: ComponentBaseline, frames: range) -> list:
     told = []
     for i in frames:
         rows = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
         out, density, label = np.zeros(PLACES, np.float32), np.zeros(PLACES), np.zeros(PLACES, np.int64)
         if i % 10 == 5:
-            baseline.model_changed(OneNormal())
+            baseline.measure(OneNormal(), rows)
         OneNormal().score_and_label(rows, density, label)
         baseline.standardise(-density, label, np.ones(PLACES, bool), out)
-        baseline.learn(rows, -density, np.ones(PLACES, bool), i % 7 == 0)
+        told.append(out.tobytes())
+    return told
+
+
+def play_patches(memory: PatchMemory, frames: range) -> list:
+    told = []
+    for i in frames:
+        rows = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
+        near, out = np.zeros(PLACES, np.float32), np.zeros(PLACES, np.float32)
+        memory.distances(rows, near)
+        memory.deviations(near, out)
+        memory.learn(rows, near if i > 5 else None, t_of(i))
         told.append(out.tobytes())
     return told
 
@@ -192,20 +191,6 @@ def noise_rows(i: int, rule: CameraRule) -> Rows:
     valid, colours, frame = np.ones(PLACES, bool), np.zeros((PLACES, 3), np.float32), np.zeros(4, np.float32)
     words = patches[::2, :4], valid[::2], (1, len(patches[::2]))
     return Rows(patches, plain, valid, centres, GRID, colours, frame, rule, True, *words)
-
-
-def surprise() -> Surprise:
-    return Surprise(NoveltyConfig(), components(), PLACES, 0.7)
-
-
-def play_surprise(stage: Surprise, frames: range) -> list:
-    told = []
-    for i in frames:
-        rows = noise_rows(i, FIXED)
-        judgement = stage.judge(rows, Models({"patches": OneNormal()}, epoch=i // 20, activated_frame=0), t_of(i))
-        told.append((judgement.value, judgement.rarity, judgement.deviations.tobytes()))
-        stage.learn(rows, judgement, t_of(i), in_event=i % 11 == 0)
-    return told
 
 
 def novelty() -> Novelty:
@@ -306,8 +291,8 @@ STAGES = {
     "place memory": Case(places, play_places),
     "traffic": Case(traffic, play_traffic),
     "frame level": Case(lambda: FrameLevel(600.0), play_level),
-    "component baseline": Case(components, play_baseline),
-    "surprise": Case(surprise, play_surprise),
+    "component baseline": Case(lambda: ComponentBaseline(8), play_baseline),
+    "patch memory": Case(lambda: PatchMemory(DIMS, horizon_s=600.0, seed=3), play_patches),
     "calibration": Case(lambda: RarityCalibration(60.0), play_numbers),
     "spread": Case(lambda: RunningSpread(60.0, 0.7, 0.7), play_numbers),
     **{f"novelty, {name}": Case(novelty, player_of_novelty(replace(FIXED, novelty=name))) for name in STRATEGIES},
@@ -341,7 +326,9 @@ OUTSIDE = [
     ("spread", "variance", -0.1),
     ("traffic", "watched.grid_rows", 1000),
     ("place memory", "counts.held", 1000),
-    ("surprise", "frames.epoch", -2),
+    ("patch memory", "counts.kept", 4000),
+    ("patch memory", "counts.deviation", -0.1),
+    ("novelty, patches", "patches.frames.epoch", -2),
     ("novelty, places", "counts.scored", -1),
     ("alert budget", "left", -0.5),
     ("alert budget", "per_hour", 0.0),

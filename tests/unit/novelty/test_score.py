@@ -11,8 +11,8 @@ from stillwatch.features.rows import CONTEXT_DIMS, Rows
 from stillwatch.novelty.registry import STRATEGIES
 from stillwatch.novelty.rules import CALIBRATION_FRAMES, LABEL_FRAMES
 from stillwatch.novelty.score import Novelty
+from stillwatch.novelty.strangeness import neighbourhood_means
 from stillwatch.novelty.strategy import Sizes
-from stillwatch.novelty.surprise import neighbourhood_means
 from stillwatch.settings.config import Config
 
 ROWS, COLUMNS, DIMS = 12, 16, 6
@@ -183,7 +183,7 @@ def test_a_state_of_other_settings_is_refused_and_changes_nothing():
     stage = Stage()
     stage.play(40)
     before = stage.novelty.state()
-    for name in ("counts.accepted", "places.memory.past", "components.calibration.weights"):
+    for name in ("counts.accepted", "places.memory.past", "patches.calibration.weights"):
         damaged = {**before, name: np.zeros(3)}
         with pytest.raises(SnapshotError):
             stage.novelty.restore(damaged)

@@ -132,7 +132,7 @@ def test_a_grid_of_another_shape_begins_anew():
     told(strategy, scene, lambda i: [], 60)
     rows = rows_of(scene.frame())
     turned = replace(rows, grid_shape=GRID[::-1])
-    assert strategy.judge(turned, MODELS, 13 * NS).statistic == 0.0
+    assert strategy.judge(turned, MODELS, 13 * NS).statistics == (0.0,)
 
 
 def test_a_restored_strategy_judges_with_the_same_bits():
