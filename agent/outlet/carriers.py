@@ -71,7 +71,11 @@ class LiveCarrier:
             if self._strict:
                 raise
             self._tried_ns = self._clock.monotonic_ns()
-            self._tell("port_taken", f"nobody can listen: {error}; trying again every {PORT_RETRY_S} s")
+            text = (
+                f"nobody can listen yet: {error}. The run goes on and tries again every {PORT_RETRY_S} s; a port "
+                "of its own: --set publish.endpoint=tcp://127.0.0.1:5580"
+            )
+            self._tell("port_taken", text)
             return
         self.is_open = True
 

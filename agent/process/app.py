@@ -375,7 +375,7 @@ class Agent:
 
     def _tell(self, level: str, code: str, text: str) -> None:
         """Say something in the log and to subscribers."""
-        logger.log(logging.WARNING if level == "info" else logging.ERROR, "%s", text)
+        logger.log(logging.ERROR if level == "error" else logging.WARNING, "%s", text)
         self._notices.append((level, code, text[:256]))
 
     # -- what others ask of us -------------------------------------------------------------------------------
@@ -408,7 +408,7 @@ class Agent:
 
     def _on_port(self, code: str, text: str) -> None:
         """Called on the sender thread when an endpoint cannot be bound, and when it could be after all."""
-        self._tell("info" if code == "port_bound" else "error", code, text)
+        self._tell("info" if code == "port_bound" else "warning", code, text)
 
     # -- saving ----------------------------------------------------------------------------------------------
 

@@ -1,11 +1,15 @@
 """`stillwatch station` as a process: serves, keeps its store to itself, ends when asked to."""
 
+import io
 import json
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import urllib.request
 
+import certificates
 import pytest
 from receivers import Web
 
@@ -65,10 +69,35 @@ def test_a_way_that_is_not_in_the_settings_is_said(tmp_path, capsys):
 
 
 def test_the_first_user_is_made_on_the_command_line(tmp_path, capsys, monkeypatch):
-    import io
-
     monkeypatch.setattr(sys, "stdin", io.StringIO("correct horse battery\n"))
     store = ["--store", str(tmp_path / "s.db")]
     assert main(["station", "user", "add", "ann", "--role", "act", *store]) == 0
     assert main(["station", "user", "list", *store]) == 0
     assert json.loads(capsys.readouterr().out)["users"] == [{"name": "ann", "role": "act"}]
+
+
+def test_a_port_that_is_taken_is_one_line_that_says_what_to_do(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["station", "--port", str(port), "--store", str(tmp_path / "s.db")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"stillwatch: page: cannot listen at 127.0.0.1:{port}: Address already in use. ")
+    assert "--port N" in line
+
+
+@pytest.mark.slow
+def test_a_station_with_a_certificate_is_reached_by_tls_and_asks_who_comes(tmp_path, monkeypatch):
+    certificate, key = certificates.make(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("correct horse battery\n"))
+    store, config = str(tmp_path / "s.db"), tmp_path / "station.toml"
+    assert main(["station", "user", "add", "ann", "--role", "act", "--store", store]) == 0
+    files = f'tls_certificate = "{certificate}"\ntls_key = "{key}"\n'
+    config.write_text(f'[station]\nstore = "{store}"\n[page]\nhost = "0.0.0.0"\nport = 0\n{files}')
+    with subprocess.Popen([*CLI, str(config)], stdout=subprocess.PIPE, text=True) as station:
+        try:
+            port = station.stdout.readline().strip().rstrip("/").rpartition(":")[2]
+            context = ssl.create_default_context(cafile=certificate)
+            with urllib.request.urlopen(f"https://localhost:{port}/", timeout=20, context=context) as answer:
+                assert answer.url.endswith("/login")
+        finally:
+            station.kill()
