@@ -201,11 +201,14 @@ def _picture_note(row: Row) -> str:
 
 def _now_facts(row: Row) -> list[tuple[str, str, str]]:
     is_scored = row["novelty"] is not None
+    told = _status(row).get("unsure", "")
+    unsure = told if isinstance(told, str) and row["learning"] >= 1.0 else ""
     return [
         ("Novelty now", f"{row['novelty']:.1f}" if is_scored else "", "deviations above the usual" * is_scored),
         ("Frames", words.number(row["frames"]), f"{row['rate_hz']:.1f} a second" if row["rate_hz"] else ""),
         ("Alerts to look at", words.number(row["waiting"]), ""),
         ("Learning", f"{row['learning']:.0%}" if row["learning"] < 1.0 else "", ""),
+        ("Not sure yet", cleaned(words.unsure(unsure), 64), "alerts may be missing, or wrong" if unsure else ""),
         ("Did not come", words.number(row["lost"]) if row["lost"] else "", "messages"),
         ("Held back", words.number(row["withheld"]) if row["withheld"] else "", "alerts too fast for the station"),
         ("Where", words.position(position_of(row)), ""),
@@ -246,13 +249,18 @@ def _exemplar(agent: str, item: Row) -> dict[str, Any]:
     }
 
 
-def _health(row: Row) -> list[tuple[str, str]]:
-    """Return what the newest status says, in words; only what it says."""
+def _status(row: Row) -> dict[str, Any]:
+    """Return the newest status; empty where it cannot be read."""
     try:
         status = json.loads(row["status"] or "{}")
     except ValueError:
         status = {}
-    status = status if isinstance(status, dict) else {}
+    return status if isinstance(status, dict) else {}
+
+
+def _health(row: Row) -> list[tuple[str, str]]:
+    """Return what the newest status says, in words; only what it says."""
+    status = _status(row)
     rows = [("State", f"{row['state']} {row['state_detail']}".strip())]
     for name, key, text in (
         ("Frames a second", "rate_hz", lambda v: f"{v:.1f}"),

@@ -71,6 +71,16 @@ def test_an_agents_page_shows_picture_strip_normal_health_and_gaps(client):
     assert "The disk took no more frames." in text
 
 
+def test_an_agent_that_is_not_sure_yet_says_why(station, client):
+    assert "Not sure yet" not in client.get("/agents/dive-7").text
+    with station.store.writing() as connection:
+        station.store.take_agent(connection, "dive-7", {"status": '{"unsure": "busy_start"}'})
+    station.services.agents.forget()
+    text = client.get("/agents/dive-7").text
+    assert "Not sure yet" in text
+    assert "learning, busy start" in text
+
+
 def test_outlines_are_those_of_the_frame_that_is_shown(station, client):
     row = first(station, agent="harbour-north", kind="novel")
     text = client.get(f"/alerts/{row['id']}").text
