@@ -21,20 +21,7 @@ COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
 NUMBERS: Schema = {"type": "object", "additionalProperties": NUMBER}
 # Columns of measurements that are no numbers; all others are numbers, or null where they do not apply.
 COLUMNS: dict[str, Schema] = dict.fromkeys(
-    (
-        "method",
-        "order",
-        "covariance",
-        "grouping",
-        "part",
-        "encoder",
-        "scene",
-        "clip",
-        "group",
-        "kernel",
-        "size",
-        "cores",
-    ),
+    ("method", "order", "covariance", "grouping", "part", "encoder", "scene", "clip", "group", "kernel", "size"),
     MAYBE_TEXT,
 ) | {"stages": NUMBERS, "baselines": ANY}
 
