@@ -54,16 +54,22 @@ def test_own_distances_are_in_the_metric_of_the_items_component(data, components
     np.testing.assert_allclose(out, (metric[candidates[:, 0]] * (x - centres[label]) ** 2).sum(axis=1), rtol=1e-12)
 
 
-@pytest.mark.parametrize("of_the_last", [3, 40])  # few centres are searched one by one, many all at once
-def test_items_move_to_the_nearest_new_centre_of_a_candidate_only_where_it_is_nearer(data, components, of_the_last):
-    x, _, _, label, centres = data
-    candidates, metric = components
+# Few centres are searched one by one, many all at once; of many columns the last are left out of what is too far.
+@pytest.mark.parametrize("of_the_last", [3, 40])
+@pytest.mark.parametrize("n_dims", [3, 14])
+def test_items_move_to_the_nearest_new_centre_of_a_candidate_only_where_it_is_nearer(components, of_the_last, n_dims):
+    candidates, _ = components
+    rng = np.random.default_rng(n_dims)
+    x, metric = rng.normal(size=(60, n_dims)).astype(np.float32), rng.uniform(0.5, 2.0, (5, n_dims))
+    label = np.arange(60) % 20
     own, owner = candidates[:, 0], np.array([0, 1, 1, 3, 3, 3] + [4] * of_the_last)  # none of component 2
-    distances = (metric[own] * (x - centres[label]) ** 2).sum(axis=1)
-    new = np.random.default_rng(6).normal(size=(len(owner), 3))
+    near = np.where(np.arange(60) % 3 == 0, 0.01, 1.0)[:, None]  # a third of the items are where they belong
+    distances = (metric[own] * near * (x - rng.normal(size=(20, n_dims))[label]) ** 2).sum(axis=1)
+    new = rng.normal(size=(len(owner), n_dims))
     every = (metric[own][:, None] * (x[:, None] - new[None]) ** 2).sum(axis=2)
     every[~(owner[None, :, None] == candidates[:, None, :]).any(axis=2)] = np.inf
     moves = every.min(axis=1) < distances
+    assert 0 < moves.sum() < 60
     expected = np.where(moves, 20 + every.argmin(axis=1), label)
     least = np.minimum(every.min(axis=1), distances)
     starts, turned, sums = np.searchsorted(owner, np.arange(6)), np.ascontiguousarray(new.T), np.zeros(len(owner))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import reference_kernels_mixture as reference
 from kernel_allocations import assert_no_allocation
+from scipy.special import xlogy
 
 from stillwatch.kernels import mixture_common as common
 from stillwatch.kernels import mixture_diagonal as diagonal
@@ -244,6 +245,16 @@ def test_a_split_separates_two_groups_and_scores_what_the_reference_says(soft):
         expected += reference.log_evidence(*stat, PRIOR, "diagonal")
     assert score == pytest.approx(expected, rel=1e-6)
     assert fits[:, 3].sum() == pytest.approx(80.0)
+
+
+@pytest.mark.parametrize("soft", [0, 1])
+def test_a_split_of_clumps_scores_the_points_behind_them_and_the_entropy_of_their_shares(data, soft):
+    x, second, counts = data
+    score, _, _, share = split(x, second, 10, soft, 4, counts)
+    sides = (reference.statistics(x.astype(float), counts, all_second(second), side) for side in (share, 1 - share))
+    expected = sum(reference.log_evidence(*side, PRIOR, "diagonal") for side in sides)
+    expected -= (counts * (xlogy(share, share) + xlogy(1 - share, 1 - share))).sum()
+    assert score == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_split_begins_at_the_plane_it_is_given():
