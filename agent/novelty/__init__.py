@@ -8,12 +8,14 @@ Imports: base, settings, gate, features, learn, epochs, kernels.
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.regions import Region
-from stillwatch.novelty.rules import SETTLING_FRAMES
+from stillwatch.novelty.rules import MAX_KINDS, MAX_VISITS, SETTLING_FRAMES
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
 from stillwatch.novelty.visits import Kind, Over, Precedents, Sighting, saved_kinds
 
 __all__ = [
+    "MAX_KINDS",
+    "MAX_VISITS",
     "SETTLING_FRAMES",
     "CameraMotion",
     "Kind",

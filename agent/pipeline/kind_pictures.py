@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from stillwatch.base import Frame, Recorded, record_bytes, saved_array
-from stillwatch.novelty import Kind, Over, Sighting
+from stillwatch.novelty import MAX_KINDS, MAX_VISITS, Kind, Over, Sighting
 from stillwatch.pipeline.thumbnail import encode_within, scaled
 
-MAX_KINDS = 48  # as many as novelty remembers
-MAX_VISITS = 24  # under way at once, as many as novelty follows
 PICTURE_BYTES = 4096
 PICTURE_PX = 160
 BESIDE = 0.35  # of its size is shown around a thing, on each side: a thing alone says nothing of where it is
