@@ -5,7 +5,6 @@ in FOLDER. It prints "ready" once it listens, tells after JOIN_S, and at the end
 """
 
 import collections
-import json
 import sys
 import time
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from stillwatch.base import RealClock
+from stillwatch.tools.shared import print_json
 from stillwatch.transport.live import Publisher
 from stillwatch.transport.wire import Alert, Exemplar, Headers, Scores, Status, encode, kind_of
 
@@ -116,7 +116,7 @@ def main(folder: str, n: int, seconds: float, hz: float, alerts_an_hour: float) 
     sent = sum((agent.sent for agent in agents), collections.Counter())
     for agent in agents:
         agent.publisher.close()
-    print(json.dumps({"sent": sent, "alerts": sum(agent.alerts for agent in agents)}), flush=True)
+    print_json({"sent": sent, "alerts": sum(agent.alerts for agent in agents)})
 
 
 def _serve(agents: list[_Agent], seconds: float) -> None:
