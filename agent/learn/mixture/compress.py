@@ -93,6 +93,8 @@ class Compressor:
         return CompressReport(partitions=self.n_groups)
 
     def _are_dear(self, n_components: int) -> bool:
+        if n_components > len(self.centres):  # each component needs a centre of its own, and there is no room for them
+            return True
         if self.family.covariance == "diagonal":
             return self.budget < n_components * self.clump_cost
         return self.budget * self.n_dims < DEAR * n_components * self.clump_cost**2
