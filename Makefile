@@ -40,8 +40,10 @@ test: $(STAMP) check ## all tests but soak and perf, kernels also without JIT an
 test-nojit: $(STAMP) ## kernels as plain Python, every line of kernels/ covered
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/unit/kernels --cov=kernels --cov-report=term-missing:skip-covered --cov-fail-under=100 --no-cov-on-fail $(SHARED_OUT)
 
-test-bounds: kernels-bounds ## kernels compiled with bounds checks
-	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/unit/kernels $(SHARED_OUT)
+# Kernels, and what hands them arrays of every size: an index too far is silent without these checks, and damages the heap.
+BUILDERS := tests/unit/learn/mixture/test_compress.py tests/unit/learn/mixture/test_build.py tests/unit/learn/topics/test_build.py
+test-bounds: kernels-bounds ## kernels compiled with bounds checks, and the builders that call them
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/unit/kernels $(BUILDERS) $(SHARED_OUT)
 
 test-opencv4: setup ## HOG against OpenCV 4's own, live, in a second venv (OpenCV 5 has none)
 	$(PYTHON) -m venv build/opencv4
@@ -49,6 +51,7 @@ test-opencv4: setup ## HOG against OpenCV 4's own, live, in a second venv (OpenC
 	build/opencv4/bin/python tests/golden/make_hog_opencv4.py check tests/golden/hog_opencv4.npz
 
 soak: setup ## the long counts: kills, messages, frames, a day of everything (some hours)
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/unit/learn tests/contracts tests/unit/novelty tests/unit/features $(SHARED_OUT)
 	$(BIN)/pytest -q -m soak --timeout=7200 -s
 
 perf: setup ## timing budgets, on a quiet machine
