@@ -67,7 +67,9 @@ class Compressor:
         self.label = np.zeros(n_items, np.int64)
         self.previous, self.distances = self.top_down.order, self.top_down.values
         self._mean, self._scatter = np.zeros(self.n_dims), np.zeros(self.n_dims)
-        self.everyone = np.zeros((n_items if self.family.metric(0) is None else 0, 1), np.int32)
+        self._room = min(budget // self.clump_cost, most)  # first centres
+        needs_everyone = self.family.metric(0) is None or self._room < self.family.capacity
+        self.everyone = np.zeros((n_items if needs_everyone else 0, 1), np.int32)
         self.plain = np.ones((1, self.n_dims))
         self.n_groups = 0
 
@@ -93,8 +95,6 @@ class Compressor:
         return CompressReport(partitions=self.n_groups)
 
     def _are_dear(self, n_components: int) -> bool:
-        if n_components > len(self.centres):  # each component needs a centre of its own, and there is no room for them
-            return True
         if self.family.covariance == "diagonal":
             return self.budget < n_components * self.clump_cost
         return self.budget * self.n_dims < DEAR * n_components * self.clump_cost**2
@@ -102,11 +102,17 @@ class Compressor:
     # Centres
 
     def _first_centres(self, items: Items, candidates: np.ndarray, n_components: int) -> None:
-        """Pick as many centres as the budget has clumps: one in each component, then where most is left unexplained."""
-        n, target = items.n_items, min(self.budget // self.clump_cost, len(self.centres))
-        mixture_clumps.heaviest_of_each(candidates, items.counts, n, n_components, self.chosen)
-        seeds = self.chosen[:n_components]
-        metric = self.family.metric(n_components)
+        """Pick as many centres as the budget has clumps: one in each component, then where most is left unexplained.
+
+        Where components outnumber those centres, all items are as if of one.
+        """
+        n = items.n_items
+        metric = self.family.metric(n_components) if n_components <= self._room else None
+        if n_components <= self._room:
+            mixture_clumps.heaviest_of_each(candidates, items.counts, n, n_components, self.chosen)
+            seeds = self.chosen[:n_components]
+        else:
+            seeds = np.argmax(items.counts[:n], keepdims=True)
         # Without a metric of its own each item is of one component, whose metric is that of the units.
         self.candidates = self.everyone if metric is None else candidates
         self.metric = self.plain if metric is None else metric
@@ -115,7 +121,7 @@ class Compressor:
         self.distances[:n] = np.inf
         self._add(items, seeds[seeds >= 0])
         for round_ in range(ROUNDS):
-            share = -(-(target - self.n_groups) // (ROUNDS - round_))
+            share = -(-(self._room - self.n_groups) // (ROUNDS - round_))
             if share <= 0 or not self._add_where_far(items, share):
                 break
 
