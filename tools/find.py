@@ -139,7 +139,8 @@ def read_run(path: pathlib.Path) -> list[Held]:
     usable = [held for held in starts.values() if held.encoder and held.model and held.scores]
     if not usable:
         raise UsageError(
-            f"{path}: no shares of topics with their model and encoder: of a version before 0.2, or too short"
+            f"{path}: no shares of topics with their model and encoder: too short, of a version before 0.2, or heard "
+            "over a thin link, which has no room for them; search the vehicle's own run folder"
         )
     for held in usable:
         held.pictures.sort(key=lambda item: item[0])
