@@ -66,6 +66,7 @@ class Outlet:
         self._poll_s = poll_s
         self._queues: dict[str, deque[tuple[int, bytes, Message]]] = {kind: deque() for kind in TOPICS}
         self._n_sent = 0
+        self._handed: dict[str, int] = {}  # to the carriers: the next sequence of each kind
         self._changed = threading.Condition()
         self._closing = False
         self._failure: TransportError | None = None
@@ -119,6 +120,14 @@ class Outlet:
         """Return how many messages wait, by kind."""
         return {kind: len(queued) for kind, queued in self._queues.items()}
 
+    @property
+    def sequences(self) -> dict[str, int]:
+        """The next sequence of each kind after what the carriers were handed, heartbeats apart.
+
+        What a heartbeat may tell: who hears of a message that still waits here would miss it.
+        """
+        return dict(self._handed)
+
     # -- sender thread ---------------------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -139,6 +148,7 @@ class Outlet:
             batch, closing = self._take()
             for kind, payload, message in batch:
                 self._carry(kind, payload, message)
+                self._handed[kind] = message.sequence + 1
             if self._heartbeat is not None and self._clock.monotonic_ns() >= next_beat_ns:
                 next_beat_ns = self._clock.monotonic_ns() + self._heartbeat_ns
                 self._beat(self._heartbeat())

@@ -30,7 +30,7 @@ class StatusReporter:
     folder : path
         Whose disk's free bytes are reported.
     extra : callable
-        Returns what only agent/process/app.py knows: drops, tx_bytes, endpoints.
+        Returns what only agent/process/accounts.py knows: drops, tx_bytes, endpoints, sequences, not_kept.
     """
 
     def __init__(
@@ -92,7 +92,6 @@ class StatusReporter:
             versions=self._versions,
             source_kind=capture.info.kind,
             source_uri=capture.info.uri[:256],
-            sequences=pipeline.summaries.sequences(),
             **self._extra(),
         )
 

@@ -57,10 +57,6 @@ class Summaries:
         """Messages before the first frame of a run that goes on stand where the run before it ended."""
         self._t_ns = t_ns
 
-    def sequences(self) -> dict[str, int]:
-        """Return the last sequence of each kind sent so far: it reveals to a listener that it lost the last one."""
-        return self._headers.sequences()
-
     def _head(self, kind: type[m.Message], frame: Frame | None, t_ns: int = 0) -> dict[str, Any]:
         if frame is not None:
             self._t_ns = frame.t_ns

@@ -50,7 +50,7 @@ class Accounts:
         return [f"{count} {IN_WORDS[what][count > 1]}" for what, count in self.not_kept().items()]
 
     def of_transport(self) -> dict[str, Any]:
-        """Return the fields of Status that are the transport's: drops, tx_bytes, endpoints, not_kept."""
+        """Return the fields of Status that are the transport's: drops, tx_bytes, endpoints, sequences, not_kept."""
         publisher = self.live.publisher if self.live is not None else None
         drops = dict(self.outlet.drops) if self.outlet is not None else {}
         for kind, count in (publisher.drops if publisher else {}).items():
@@ -59,7 +59,13 @@ class Accounts:
         if self.thin is not None:
             tx_bytes["link"] = self.thin.tx_bytes
         endpoints = publisher.endpoints if publisher else {}
-        return {"drops": drops, "tx_bytes": tx_bytes, "endpoints": endpoints, "not_kept": self.not_kept()}
+        return {
+            "drops": drops,
+            "tx_bytes": tx_bytes,
+            "endpoints": endpoints,
+            "sequences": self.outlet.sequences if self.outlet is not None else {},
+            "not_kept": self.not_kept(),
+        }
 
     def learnt(self) -> dict[str, Any]:
         """Return how far the learning has come, for the answer to `status`."""

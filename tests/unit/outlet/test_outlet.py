@@ -112,6 +112,30 @@ def test_a_slow_carrier_costs_a_live_source_its_oldest_messages_counted():
     assert sequences[-1] == HEADERS.sequences()["score"] - 1, "the newest was kept"
 
 
+def test_a_heartbeat_tells_no_message_that_still_waits():
+    collector, told = Collector(), []
+
+    def beat():
+        if len(told) < 20:
+            out.send(message(Score))  # as the pipeline's thread may, while the heartbeat is made
+        told.append(out.sequences.get("score"))
+        return message(Status, state="live")
+
+    out = outlet(collector, heartbeat=beat, heartbeat_s=0.0)
+    first = HEADERS.sequences().get("score", 0)
+    out.start()
+    out.send(message(Score))
+    while len(told) < 20:
+        threading.Event().wait(0.01)
+    out.close(10)
+    scores = [sequence for kind, sequence in collector.got if kind == "score"]
+    assert scores == list(range(first, first + len(scores)))
+    places = [at for at, (kind, _) in enumerate(collector.got) if kind == "status"]
+    for following, place in zip(told, places, strict=False):
+        before = [sequence for kind, sequence in collector.got[:place] if kind == "score"]
+        assert following == (before[-1] + 1 if before else None)
+
+
 def test_an_endpoint_that_is_taken_is_told_to_who_starts():
     first = Collector()
     out = outlet(first, Taken())
