@@ -153,12 +153,20 @@ class CategoryLife(Recorded):
         followed.run[back] += 1
         due = back[(followed.run[back] == self._config.min_frames) & (followed.frames[back] > 0)]
         longest = followed.longest_ns[due]
-        is_news = {"first_of_kind": longest == 0, "every": longest >= 0}.get(
-            self._config.tell, followed.away_ns[due] > LONGER_AWAY * longest
-        )
+        is_news = self._is_news(followed.away_ns[due], longest)
         followed.longest_ns[due] = np.maximum(longest, followed.away_ns[due])
         told = due[is_news]
         return [(EventKind.RETURNED, self._most_seen(told))] if len(told) and not followed.in_event else []
+
+    def _is_news(self, away_ns: np.ndarray, longest_ns: np.ndarray) -> np.ndarray:
+        """Return which absences are news by `tell`, (n,) bool, given the longest before each, 0 without one."""
+        match self._config.tell:
+            case "every":
+                return np.ones(len(away_ns), bool)
+            case "first_of_kind":
+                return np.asarray(longest_ns == 0)
+            case _:
+                return away_ns > LONGER_AWAY * longest_ns
 
     def _take_note(self, t_ns: int, rows: np.ndarray, is_seen: np.ndarray) -> None:
         """Keep who was seen in this frame."""
@@ -188,10 +196,7 @@ class CategoryLife(Recorded):
         watched = followed.seen_ns[rows] - followed.born_ns[rows] >= WATCHED_S * NS
         gone = rows[usual & watched & ~followed.gone[rows]]
         away_ns, missed_ns = t_ns - followed.seen_ns[gone], followed.missed_ns[gone]
-        is_news = {"first_of_kind": missed_ns == 0, "every": missed_ns >= 0}.get(
-            self._config.tell, away_ns > LONGER_AWAY * missed_ns
-        )
-        gone = gone[is_news & (away_ns >= self._config.vanish_s * NS)]
+        gone = gone[self._is_news(away_ns, missed_ns) & (away_ns >= self._config.vanish_s * NS)]
         followed.gone[gone] = True
         return [(EventKind.VANISHED, self._most_seen(gone))] if len(gone) else []
 

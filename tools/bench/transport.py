@@ -20,7 +20,7 @@ import numpy as np
 
 from stillwatch.base import RealClock, VirtualClock
 from stillwatch.settings import Config
-from stillwatch.tools.shared import print_json
+from stillwatch.tools.shared import print_rows
 from stillwatch.transport.disk import open_run
 from stillwatch.transport.live import Publisher, Received, Subscriber
 from stillwatch.transport.mirror import (
@@ -76,11 +76,7 @@ def main(args: argparse.Namespace) -> int:
         "mirror": mirror_rows,
     }
     rows = [row for name, part in parts.items() if args.only in (None, name) for row in part()]
-    if args.json:
-        print_json({"rows": rows})
-        return 0
-    for row in rows:
-        print("  ".join(f"{name} {_shown(value)}" for name, value in row.items()))
+    print_rows(rows, as_json=args.json)
     return 0
 
 
@@ -423,7 +419,3 @@ class _World:
         sums = np.concatenate([[0], np.cumsum([n_bytes for _, n_bytes in self._sent])])
         begins = np.searchsorted(seconds, seconds - 600, side="left")
         return int(np.max(sums[1:] - sums[begins]))
-
-
-def _shown(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

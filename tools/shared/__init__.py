@@ -7,7 +7,7 @@ Imports: the agent, transport.
 
 from stillwatch.tools.shared import words
 from stillwatch.tools.shared.data import add_data_argument, find_data, find_data_or_none
-from stillwatch.tools.shared.json_output import json_text, print_json
+from stillwatch.tools.shared.json_output import json_text, print_json, print_rows
 from stillwatch.tools.shared.logs import FORMS, set_up_logging
 from stillwatch.tools.shared.paths import existing, existing_source
 from stillwatch.tools.shared.progress import ProgressLine
@@ -27,6 +27,7 @@ __all__ = [
     "find_data_or_none",
     "json_text",
     "print_json",
+    "print_rows",
     "stop_on_signals",
     "words",
 ]

@@ -20,6 +20,16 @@ def print_json(value: Any) -> None:
     print(json_text(value), flush=True)
 
 
+def print_rows(rows: list[dict[str, Any]], *, as_json: bool) -> None:
+    """Print rows as one JSON object, or a line each of names and values, numbers with four digits."""
+    if as_json:
+        print_json({"rows": rows})
+        return
+    for row in rows:
+        texts = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values())
+        print("  ".join(f"{name} {text}" for name, text in zip(row, texts, strict=True)))
+
+
 def json_text(value: Any) -> str:
     """Return a value as JSON of one line. TypeError for what has no form in JSON."""
     return json.dumps(plain(value), allow_nan=False)

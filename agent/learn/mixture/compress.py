@@ -107,12 +107,11 @@ class Compressor:
         Where components outnumber those centres, all items are as if of one.
         """
         n = items.n_items
-        metric = self.family.metric(n_components) if n_components <= self._room else None
+        metric, seeds = None, np.argmax(items.counts[:n], keepdims=True)
         if n_components <= self._room:
+            metric = self.family.metric(n_components)
             mixture_clumps.heaviest_of_each(candidates, items.counts, n, n_components, self.chosen)
             seeds = self.chosen[:n_components]
-        else:
-            seeds = np.argmax(items.counts[:n], keepdims=True)
         # Without a metric of its own each item is of one component, whose metric is that of the units.
         self.candidates = self.everyone if metric is None else candidates
         self.metric = self.plain if metric is None else metric

@@ -162,10 +162,9 @@ class Kinds(Recorded):
         look : ndarray of shape (n_dims,), of a visit seen whole;  cell : row and column of the coarse grid
         """
         table = self._table
-        rows = np.flatnonzero(table.id >= 0)
+        rows, distances = self._distances(look)
         if not len(rows) or table.spread_n[1] <= 0.0:
             return 0.0, 0.0
-        distances = np.sqrt(squared_distances(look, table.mean[rows], self.unit()))
         came = np.minimum(table.recent[rows], table.places[rows, cell[0], cell[1]])
         like_it = float(_alike(distances) @ came)
         enough = min(like_it / self._enough, 1.0)
@@ -178,14 +177,16 @@ class Kinds(Recorded):
     def count_alike(self, look: np.ndarray) -> tuple[int, int]:
         """Return id and visits so far of the kind that a look, (n_dims,), is of; -1 and 0 where it is of none."""
         table = self._table
-        rows = np.flatnonzero(table.id >= 0)
-        if not len(rows) or table.spread_n[1] <= 0.0:
+        rows, distances = self._distances(look)
+        if not len(rows) or table.spread_n[1] <= 0.0 or distances.min() > ALIKE:
             return -1, 0
-        squares = squared_distances(look, table.mean[rows], self.unit())
-        nearest = int(squares.argmin())
-        if np.sqrt(squares[nearest]) > ALIKE:
-            return -1, 0
-        return int(table.id[rows[nearest]]), int(table.count[rows[nearest]])
+        row = rows[distances.argmin()]
+        return int(table.id[row]), int(table.count[row])
+
+    def _distances(self, look: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of all kinds, and how far a look, (n_dims,), is from each in units of looks."""
+        rows = np.flatnonzero(self._table.id >= 0)
+        return rows, np.sqrt(squared_distances(look, self._table.mean[rows], self.unit()))
 
     def count_passed(self, cell: tuple[int, int]) -> tuple[int, int]:
         """Return how many visits are over, and how many of them went to a place, or beside."""
@@ -234,10 +235,9 @@ class Kinds(Recorded):
         look, part : ndarrays of shape (n_dims,), whole and before and after; part is None where it never was so
         """
         table = self._table
-        rows = np.flatnonzero(table.id >= 0)
+        rows, distances = self._distances(look)
         row = -1
         if len(rows):
-            distances = np.sqrt(squared_distances(look, table.mean[rows], self.unit()))
             nearest = int(distances.argmin())
             table.strange[:-1] = table.strange[1:]
             table.strange[-1] = distances[nearest]

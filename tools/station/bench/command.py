@@ -9,7 +9,7 @@ import pathlib
 import tempfile
 from typing import Any
 
-from stillwatch.tools.shared import print_json
+from stillwatch.tools.shared import print_rows
 from stillwatch.tools.station.command import explained
 
 Row = dict[str, Any]
@@ -45,13 +45,5 @@ def main(args: argparse.Namespace) -> int:
             with tempfile.TemporaryDirectory(prefix="stillwatch-bench-") as folder:
                 address = args.store or str(pathlib.Path(folder) / "station.db")
                 rows += page_rows(pathlib.Path(folder), address, args.agents, args.scores, args.alerts, args.times)
-    if args.json:
-        print_json({"rows": rows})
-        return 0
-    for row in rows:
-        print("  ".join(f"{name} {_shown(value)}" for name, value in row.items()))
+    print_rows(rows, as_json=args.json)
     return 0
-
-
-def _shown(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
