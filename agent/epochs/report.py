@@ -116,6 +116,9 @@ def held_clumps(learner: MemoryBoundedMixture, epoch: int) -> HeldClumps:
     return HeldClumps(learner.clumps_, epoch, learner.memory, learner.clump_points_, learner.rows_per_epoch)
 
 
+SLOWER = 3  # times the age at which examples were told last: until they may be told again
+
+
 class Told(Restorable):
     """What was told of exemplars before. A restart tells examples of components again: stations may have come since."""
 
@@ -124,7 +127,8 @@ class Told(Restorable):
         self._exemplars: dict[str, set[int]] = {
             row.name: set() for row in table if isinstance(row.shown, ShownExemplars)
         }
-        self._examples: dict[str, dict[int, tuple[int, int]]] = {}  # component: epoch and most typical row when told
+        # component: epochs when it was told first and last, and its most typical row then
+        self._examples: dict[str, dict[int, tuple[int, int, int]]] = {}
 
     def forget(self) -> None:
         """Tell everything again."""
@@ -154,17 +158,21 @@ class Told(Restorable):
         ]
 
     def _better_examples(self, name: str, shown: ShownExamples, learner: Any, epoch: int) -> list[EpochExemplar]:
-        """Return the examples of components that are new, or have a better typical one than was told some time ago."""
+        """Return the examples of components that are new, or have a better typical one than was told some time ago.
+
+        The longer a component is known, the less its next example says: it is told at four times its age.
+        """
         table = learner.table()
         before, told = self._examples.get(name, {}), {}
         changed = set()
         for typical in (example for example in table if example.kind == "most_typical"):
             component, row = typical.component_id, typical.row_number
-            since, known = before.get(component, (-shown.patience, -1))
-            if row != known and epoch - since >= shown.patience:
+            born, since, known = before.get(component, (epoch, epoch, -1))
+            is_new = component not in before
+            if is_new or (row != known and epoch - since >= max(shown.patience, SLOWER * (since - born))):
                 changed.add(component)
                 since, known = epoch, row
-            told[component] = since, known
+            told[component] = born, since, known
         self._examples[name] = told
         return [
             EpochExemplar(

@@ -11,9 +11,10 @@ from stillwatch.outlet.health import cpu_seconds, rss_bytes, temperature_c
 from stillwatch.outlet.judgement import Judgement, judge
 from stillwatch.outlet.metrics import METRICS, Figures, MetricsCarrier
 from stillwatch.outlet.outlet import Carrier, Outlet
-from stillwatch.outlet.status import StatusReporter
+from stillwatch.outlet.status import LONGEST_NS, StatusReporter
 
 __all__ = [
+    "LONGEST_NS",
     "Carrier",
     "CommandBox",
     "Figures",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stillwatch.transport.wire import messages as m
 
-STATUS_LATE_S = 30.0  # a heartbeat comes every second: so long without one, and the process hangs or is gone
+STATUS_LATE_S = 30.0  # heartbeats come every ten seconds or more often: so long without one, and the process hangs
 FRAME_LATE_S = 30.0
 WELL = frozenset({"live", "dark", "overexposed"})  # a night is not a fault
 LITTLE_DISK_BYTES = 50_000_000

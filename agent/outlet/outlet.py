@@ -43,7 +43,8 @@ class Outlet:
         True for files: a full queue makes the pipeline wait. False for live sources: the oldest message of that
         topic is dropped and counted in `drops`.
     heartbeat : callable or None
-        Called on the sender thread every `heartbeat_s`; returns the status message to send.
+        Called on the sender thread every `heartbeat_s`, with whether anything was carried since the last call; returns
+        the status message to send, or None where that says enough.
     poll_s : float
         Longest time between two polls of the carriers.
     """
@@ -54,7 +55,7 @@ class Outlet:
         clock: Clock,
         *,
         lossless: bool,
-        heartbeat: Callable[[], Message] | None = None,
+        heartbeat: Callable[[bool], Message | None] | None = None,
         heartbeat_s: float = 1.0,
         poll_s: float = 0.02,
     ):
@@ -143,15 +144,17 @@ class Outlet:
             return
         finally:
             self._opened.set()
-        next_beat_ns = self._clock.monotonic_ns()
+        next_beat_ns, was_heard = self._clock.monotonic_ns(), False
         while True:
             batch, closing = self._take()
             for kind, payload, message in batch:
                 self._carry(kind, payload, message)
                 self._handed[kind] = message.sequence + 1
+            was_heard |= bool(batch)
             if self._heartbeat is not None and self._clock.monotonic_ns() >= next_beat_ns:
                 next_beat_ns = self._clock.monotonic_ns() + self._heartbeat_ns
-                self._beat(self._heartbeat())
+                self._beat(self._heartbeat(was_heard))
+                was_heard = False
             for carrier in self._carriers:
                 carrier.poll()
             if closing and not batch:
@@ -159,7 +162,9 @@ class Outlet:
         for carrier in self._carriers:
             carrier.close()
 
-    def _beat(self, status: Message) -> None:
+    def _beat(self, status: Message | None) -> None:
+        if status is None:
+            return
         try:
             self._carry(kind_of(status), encode(status), status)
         except EncodeError as error:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # `stillwatch health` asks every half minute, and needs none 
     from stillwatch.sources import Capture
 
 RATE_WINDOW_NS = 10_000_000_000
+LONGEST_NS = 10_000_000_000  # without a heartbeat, while other messages say that the agent lives
 
 
 class StatusReporter:
@@ -56,8 +57,29 @@ class StatusReporter:
         self._versions = versions()
         self._mark = (clock.monotonic_ns(), 0)
         self._rate_hz = 0.0
+        self._told: tuple[tuple[Any, ...], int] | None = None  # what people act on of the last heartbeat, and when
 
-    def __call__(self) -> m.Status:
+    def __call__(self, was_heard: bool) -> m.Status | None:
+        """Return the heartbeat; None where it would say nothing that people act on.
+
+        was_heard : other messages left since the last call, and say that the agent lives
+        """
+        pipeline, capture, now_ns = self._pipeline, self._capture, self._clock.monotonic_ns()
+        extra = self._extra()
+        state = combine(capture.state, pipeline.gate_state).value
+        news = (
+            state,
+            pipeline.progress,
+            pipeline.certainty.why.value,
+            dict(pipeline.events.suppressed),
+            {name: extra.get(name) for name in ("drops", "endpoints", "not_kept")},
+        )
+        if was_heard and self._told is not None and self._told[0] == news and now_ns < self._told[1] + LONGEST_NS:
+            return None
+        self._told = news, now_ns
+        return self._status(state, extra)
+
+    def _status(self, state: str, extra: dict[str, Any]) -> m.Status:
         pipeline, capture = self._pipeline, self._capture
         counts = pipeline.counts(capture.counters()["dropped"])
         frame = pipeline.last_frame
@@ -72,7 +94,7 @@ class StatusReporter:
         models = pipeline.learners.models
         return m.Status(
             **head,
-            state=combine(capture.state, pipeline.gate_state).value,
+            state=state,
             learning=pipeline.progress,
             unsure=pipeline.certainty.why.value,
             busy=pipeline.certainty.busy if pipeline.frames else None,
@@ -92,7 +114,7 @@ class StatusReporter:
             versions=self._versions,
             source_kind=capture.info.kind,
             source_uri=capture.info.uri[:256],
-            **self._extra(),
+            **extra,
         )
 
     def _rate(self, frames: int) -> float:

@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 
 from stillwatch.base import CameraRule, Clock, Frame, Nav, scrub
-from stillwatch.contents import Contents
 from stillwatch.epochs import EpochExemplar, EpochModel, EpochReport, HeldClumps
 from stillwatch.events import EventRecord
 from stillwatch.features import Encoder
@@ -25,12 +24,11 @@ from stillwatch.pipeline.kind_pictures import PicturedKind
 from stillwatch.pipeline.model_message import model_fields
 from stillwatch.pipeline.model_news import ModelNews
 from stillwatch.pipeline.score_batch import ScoreBatch
+from stillwatch.pipeline.share_news import ShareNews
 from stillwatch.pipeline.step import Step
 from stillwatch.settings import Config
 from stillwatch.transport.wire import clump_fields
 from stillwatch.transport.wire import messages as m
-
-LEAST_SHARE = 0.002  # of a frame: less of a topic is a word or none
 
 
 class Summaries:
@@ -51,6 +49,7 @@ class Summaries:
         self._models = ModelNews()
         self._clumps = ClumpNews()
         self._exemplars = ExemplarNews()
+        self._shares = ShareNews()
         self._t_ns = 0  # stream time of the newest frame: that of messages that come between two frames
 
     def go_on_at(self, t_ns: int) -> None:
@@ -97,7 +96,7 @@ class Summaries:
         if score is None:
             return m.Score(**head, accepted=False, reason=step.verdict.reason, event=step.open_event)
         known = not score.learning
-        ids, shares = _shares_told(step.contents)
+        ids, shares = self._shares.tell(step.contents, step.frame.t_ns)
         return m.Score(
             **head,
             value=m.finite_or_none(score.value) if known else None,
@@ -164,6 +163,7 @@ class Summaries:
             self._models.forget()
             self._clumps.forget()
             self._exemplars.forget()
+            self._shares.forget()
         for learnt in report.learnt:
             model = self._model(learnt, report, labels)
             if self._models.is_due(model, at_once=is_last):
@@ -292,14 +292,6 @@ class Summaries:
 
     def summary(self, **fields: Any) -> m.Summary:
         return m.Summary(**self._head(m.Summary, None), **fields)
-
-
-def _shares_told(contents: Contents | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return ids and shares of the topics that a frame is to be told by; None where nobody looked."""
-    if contents is None:
-        return None, None
-    told = contents.shares >= LEAST_SHARE
-    return contents.ids[told], contents.shares[told].astype(np.float32)
 
 
 def position(nav: Nav) -> m.Position | None:

@@ -138,7 +138,7 @@ class TopicsConfig(_Section, frozen=True):
     max_components: Annotated[int, Meta(ge=1, le=200)] = 32
     max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 30
     halflife: Annotated[int, Meta(ge=0, le=10**12)] = 0  # words after which what was learnt counts half; 0: never
-    share_every_s: Annotated[float, Meta(ge=0.0, le=3600.0)] = 1.0  # between two frames whose shares are told
+    share_every_s: Annotated[float, Meta(ge=0.0, le=3600.0)] = 1.0  # between two looks; told if they say more
 
     @property
     def epoch_size(self) -> int:
@@ -197,6 +197,7 @@ class PublishConfig(_Section, frozen=True):
 
     Snapshots for late joiners are served one port above `endpoint`, commands two above where `control` is "auto".
     Endpoints that other machines can reach need both key files (stillwatch keygen), or the agent refuses to start.
+    While other messages leave, a heartbeat that says nothing that people act on waits for up to ten seconds.
     """
 
     endpoint: Annotated[str, Meta(pattern=ENDPOINT)] = "tcp://127.0.0.1:5570"  # port 0: any

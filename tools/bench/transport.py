@@ -1,7 +1,7 @@
 """Measure the transport: messages a second and latency over ZeroMQ, bytes on thin links, error of the ground's model.
 
-Rows of `bench transport` have a `what`: `topics` (bytes an hour of each topic of an agent with its defaults on a quiet
-room), `live` (a publisher and a subscriber in two processes), `thin` (what a
+Rows of `bench transport` have a `what`: `topics` (bytes an hour of each topic of an agent with its defaults on a
+quiet camera), `live` (a publisher and a subscriber in two processes), `thin` (what a
 preset carries, by count of real frames), `dive` (alerts over a simulated bad link) and `mirror` (the ground's model
 against the bytes it received).
 """
@@ -13,13 +13,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from stillwatch.base import RealClock, VirtualClock
-from stillwatch.settings import Config
+from stillwatch.outlet import LONGEST_NS
 from stillwatch.tools.shared import print_rows
 from stillwatch.transport.disk import open_run
 from stillwatch.transport.live import Publisher, Received, Subscriber
@@ -53,6 +54,10 @@ BAD_LINK = LinkModel(loss=0.5, duplicate=0.05, outage_every_s=120.0, outage_s=30
 RATES_HZ = {"score": (0.0, 200.0), "alert": (0.0, 20.0)}  # 0: as fast as it goes
 THUMBNAIL_BYTES = 8000
 RATE_HZ, WORLD_HZ = 12.5, 10.0  # frames a second of the camera that is meant, and of the room's stamps
+CAMERAS = {  # that see nothing happen: the window's light drifts, or nothing but the sensor's noise and a curtain
+    "room": "synthetic:room?quiet=1",
+    "still": "synthetic:room?quiet=1&drift=0",
+}
 _WARM_UP_S = 0.5
 Row = dict[str, Any]
 
@@ -62,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each live measurement (default: %(default)s)")
     parser.add_argument("--hours", type=float, default=2.0, help="of each simulated dive (default: %(default)s)")
-    parser.add_argument("--frames", type=int, default=3000, help="of the quiet room (default: %(default)s)")
+    parser.add_argument("--frames", type=int, default=3000, help="of each quiet camera (default: %(default)s)")
     parser.add_argument("--only", choices=("topics", "live", "thin", "dive", "mirror"), help="one part only")
 
 
@@ -80,18 +85,22 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def topic_rows(n_frames: int) -> list[Row]:
-    """Run an agent with its defaults on a quiet room and count its messages by topic, as stored and as sent.
+def topic_rows(n_frames: int, cameras: Sequence[str] = tuple(CAMERAS)) -> list[Row]:
+    """Run an agent with its defaults on each quiet camera and count its messages by topic, as stored and as sent.
 
     Counted is the second half, when models are settled, at `RATE_HZ` frames a second, without what is told because a
-    run ends; a heartbeat every `publish.heartbeat_s` of real time.
+    run ends; a heartbeat as seldom as one comes while other messages do, by real time.
     """
+    return [row for camera in cameras for row in _camera_rows(camera, n_frames)]
+
+
+def _camera_rows(camera: str, n_frames: int) -> list[Row]:
     program = "import sys; from stillwatch.tools.cli import main; sys.exit(main(sys.argv[1:]))"
-    source = f"synthetic:room?quiet=1&n_frames={n_frames}"
     n_bytes: collections.Counter[str] = collections.Counter()
     count: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
-        options = ["run", "-q", "--source", source, "--out", folder, "--set", "publish.endpoint="]
+        options = ["run", "-q", "--source", f"{CAMERAS[camera]}&n_frames={n_frames}", "--out", folder]
+        options += ["--set", "publish.endpoint="]
         subprocess.run([sys.executable, "-c", program, *options], check=True, stdout=subprocess.DEVNULL)
         run = open_run(folder)
         half_ns = round(n_frames / 2 / WORLD_HZ * 1e9)
@@ -104,10 +113,11 @@ def topic_rows(n_frames: int) -> list[Row]:
                 n_bytes[kind] += run.payload_bytes
                 count[kind] += int(run.payload_bytes > 0)
     hour = RATE_HZ * 3600 / (n_frames / 2)
-    beats = 3600 / Config().publish.heartbeat_s
+    beats = 3600e9 / LONGEST_NS
     rows: list[Row] = [
         {
             "what": "topics",
+            "camera": camera,
             "kind": "scores" if kind == "score" else kind,
             "messages_per_hour": beats if kind == "status" else count[kind] * hour,
             "bytes_per_hour": beats * n_bytes[kind] / count[kind] if kind == "status" else n_bytes[kind] * hour,
@@ -115,7 +125,10 @@ def topic_rows(n_frames: int) -> list[Row]:
         for kind in sorted(n_bytes, key=lambda kind: -n_bytes[kind])
     ]
     total = sum(float(row["bytes_per_hour"]) for row in rows)
-    return [*rows, {"what": "topics", "kind": "all", "messages_per_hour": None, "bytes_per_hour": total}]
+    return [
+        *rows,
+        {"what": "topics", "camera": camera, "kind": "all", "messages_per_hour": None, "bytes_per_hour": total},
+    ]
 
 
 def live_rows(seconds: float) -> list[Row]:

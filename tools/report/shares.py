@@ -12,18 +12,19 @@ from stillwatch.transport.wire import messages as m
 MAX_STRETCHES = 400
 MAX_PLACES = 2000
 SEEN = 0.01  # of a frame: less of a topic is not seen
+LONGEST_NS = 10_000_000_000  # that shares stand for what is in view, as agents tell them again after that
 
 
 @dataclass
 class Stretch:
-    """Sums of the shares of some frames."""
+    """Sums of shares times seconds for which they stood."""
 
-    frames: int = 0
+    seconds: float = 0.0
     sums: dict[int, float] = field(default_factory=dict)
 
     def merge(self, other: "Stretch") -> None:
         """Fold a neighbour into this one."""
-        self.frames += other.frames
+        self.seconds += other.seconds
         for topic, total in other.sums.items():
             self.sums[topic] = self.sums.get(topic, 0.0) + total
 
@@ -47,19 +48,49 @@ class Shares:
         self._stretches: dict[int, Stretch] = {}
         self._every = 1
         self._placed = 0
+        self._last: tuple[int, dict[int, float]] | None = None  # told last, and when
+        self._stood_s = 1.0  # that those before it stood for
 
     def add(self, x_ns: int, score: m.Score) -> None:
-        """Take the shares of a frame; one without is nothing."""
+        """Take the shares of a frame; one without is nothing.
+
+        Those told before stood until now: shares that stay nearly the same are not told each time.
+        """
         if score.topic_ids is None or score.topic_shares is None or not len(score.topic_ids):
             return
         shares = dict(zip(score.topic_ids.tolist(), score.topic_shares.astype(float).tolist(), strict=True))
-        self._at(x_ns).merge(Stretch(1, shares))
+        self._hold(x_ns)
+        self._last = x_ns, shares
         for topic in (topic for topic, share in shares.items() if share >= SEEN):
             self.first.setdefault(topic, x_ns)
             self.last[topic] = x_ns
         nav = score.nav
         if nav is not None and nav.latitude is not None and nav.longitude is not None:
             self._place(nav.latitude, nav.longitude, max(shares, key=lambda topic: shares[topic]))
+
+    def _hold(self, until_ns: int) -> None:
+        """Let the shares told last stand until then, in each stretch for as long as they stood there."""
+        if self._last is None:
+            return
+        since, shares = self._last
+        until_ns = min(until_ns, since + LONGEST_NS)
+        self._stood_s = max(until_ns - since, 0) / 1e9
+        while since < until_ns:
+            stretch = self._at(since)
+            end = min((since // self._width_ns + 1) * self._width_ns, until_ns)
+            stretch.merge(_standing(shares, (end - since) / 1e9))
+            since = end
+
+    def _all(self) -> dict[int, Stretch]:
+        """Return all stretches by their place; the newest shares stand for as long as those before them."""
+        found = dict(self._stretches)
+        if self._last is not None:
+            x_ns, shares = self._last
+            newest = _standing(shares, self._stood_s)
+            if (known := found.get(x_ns // self._width_ns)) is not None:
+                newest.merge(known)
+            found[x_ns // self._width_ns] = newest
+        return found
 
     def _at(self, x_ns: int) -> Stretch:
         while x_ns // self._width_ns >= MAX_STRETCHES:
@@ -81,13 +112,17 @@ class Shares:
         """Return (beginning in ns, ids, shares) of every stretch, in order of time."""
         return [
             (index * self._width_ns, np.array(list(stretch.sums), np.int64), np.array(list(stretch.sums.values())))
-            for index, stretch in sorted(self._stretches.items())
+            for index, stretch in sorted(self._all().items())
         ]
 
     def mean(self) -> dict[int, float]:
-        """Return the mean share of each topic over all frames, the largest first."""
+        """Return the mean share of each topic over the time in which shares are known, the largest first."""
         whole = Stretch()
-        for stretch in self._stretches.values():
+        for stretch in self._all().values():
             whole.merge(stretch)
-        frames = max(whole.frames, 1)
-        return {topic: total / frames for topic, total in sorted(whole.sums.items(), key=lambda item: -item[1])}
+        seconds = max(whole.seconds, 1e-9)
+        return {topic: total / seconds for topic, total in sorted(whole.sums.items(), key=lambda item: -item[1])}
+
+
+def _standing(shares: dict[int, float], seconds: float) -> Stretch:
+    return Stretch(seconds, {topic: share * seconds for topic, share in shares.items()})

@@ -115,7 +115,7 @@ def test_a_slow_carrier_costs_a_live_source_its_oldest_messages_counted():
 def test_a_heartbeat_tells_no_message_that_still_waits():
     collector, told = Collector(), []
 
-    def beat():
+    def beat(was_heard):
         if len(told) < 20:
             out.send(message(Score))  # as the pipeline's thread may, while the heartbeat is made
         told.append(out.sequences.get("score"))
@@ -157,7 +157,7 @@ def test_a_message_that_breaks_its_schema_is_counted_and_the_rest_goes_on():
 
 def test_heartbeats_come_by_themselves():
     collector = Collector()
-    out = outlet(collector, heartbeat=lambda: message(Status, state="live"), heartbeat_s=0.01)
+    out = outlet(collector, heartbeat=lambda was_heard: message(Status, state="live"), heartbeat_s=0.01)
     out.start()
     deadline = threading.Event()
     while len(collector.got) < 3 and not deadline.wait(0.02):

@@ -356,7 +356,7 @@ def test_what_was_in_view_is_shown_with_its_pictures_and_its_track(tmp_path):
     section = html[html.index("<h2>What was in view</h2>") :]
     assert "Along the track" in section
     shares = data.shares.mean()
-    assert shares == pytest.approx({0: 39 / 76, 1: 37 / 76})  # 40 frames of 76 before the turn
+    assert shares == pytest.approx({0: 0.5, 1: 0.5})  # 40 s before the turn and 40 after it, 4 of them dark
     assert f"topic 0, {shares[0]:.0%}" in section
     assert "Kinds of scene" not in html
 

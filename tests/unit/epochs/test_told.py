@@ -1,0 +1,40 @@
+"""What is told of examples: at once of a new component, and the more seldom the longer it is known."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from stillwatch.epochs.registry import LEARNERS
+from stillwatch.epochs.report import Told
+from stillwatch.learn import ComponentExemplars
+
+PATIENCE = next(row.shown.patience for row in LEARNERS if row.name == "topic_examples")
+NO_EXEMPLARS = SimpleNamespace(exemplar_ids_=[], exemplar_weights_=[], payloads=list)
+NO_EXAMPLES = SimpleNamespace(table=list)
+HEADER = bytes(64)  # frame, time, and no picture
+
+
+def learners(examples):
+    return {"exemplars": NO_EXEMPLARS, "scene_exemplars": NO_EXAMPLES, "topic_examples": examples}
+
+
+def test_examples_that_change_all_the_time_are_told_at_four_times_their_age():
+    told, examples = Told(LEARNERS), ComponentExemplars(1, max_components=4, payload_bytes=len(HEADER))
+    epochs = []
+    for epoch in range(70 * PATIENCE):
+        row = np.zeros((1, 1), np.float32)
+        examples.offer(row, np.array([7]), np.array([float(epoch)]), np.array([epoch]), [HEADER])  # ever more typical
+        if told.news(learners(examples), epoch):
+            epochs.append(epoch)
+    assert epochs == [0, PATIENCE, 4 * PATIENCE, 16 * PATIENCE, 64 * PATIENCE]
+
+
+def test_examples_of_a_new_component_are_told_whatever_was_told_of_others():
+    told, examples = Told(LEARNERS), ComponentExemplars(1, max_components=4, payload_bytes=len(HEADER))
+    row, first = np.zeros((1, 1), np.float32), np.array([1])
+    examples.offer(row, np.array([7]), np.zeros(1), first, [HEADER])
+    assert {one.component for one in told.news(learners(examples), 0)} == {7}
+    examples.offer(row, np.array([8]), np.zeros(1), first + 1, [HEADER])
+    assert {one.component for one in told.news(learners(examples), 1)} == {8}
+    told.forget()
+    assert {one.component for one in told.news(learners(examples), 2)} == {7, 8}
