@@ -12,9 +12,11 @@ from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
 from stillwatch.kernels._types import b1, f4, i8, matrix, read_matrix, read_vector, vector
-from stillwatch.kernels.sift import FOUR, ONE, ZERO, image_types, mirror, octant_angle, weighted_sum
+from stillwatch.kernels.orientations import EIGHT, FOUR, ONE, ZERO, polar_gradients, spread_over_orientations
+from stillwatch.kernels.sift import image_types, mirror, weighted_sum
 
 UNSIGNED, SIGNED = 9, 18  # orientations: Dalal and Triggs 2005, section 6.3; Felzenszwalb et al. 2010, section 6
+GROUP = UNSIGNED  # orientations pooled at a time: their planes stay in the core's own cache
 BLOCK = 4 * UNSIGNED
 CELL = SIGNED + UNSIGNED + 4
 HALF = np.float32(0.5)
@@ -40,9 +42,9 @@ HogWorkspace = namedtuple(
     "HogWorkspace",
     (
         "phased",  # (3 * (cell + 2) * n,) float32: ring of rows sorted by phase
-        "angle",  # (n,) float32
-        "magnitude",  # (n,) float32
-        "planes",  # (cell * K * n,) float32: phase, orientation, place
+        "angle",  # (cell * n,) float32: of the gradient, in orientations
+        "magnitude",  # (cell * n,) float32
+        "planes",  # (cell * GROUP * n,) float32: phase, orientation, place
         "pooled",  # (n_slots * n_bins * K * n,) float32: ring of rows pooled along x
         "starts",  # (n_taps,) int64
         "used",  # (n_taps,) float32
@@ -60,40 +62,6 @@ workspace_type = types.NamedTuple(
 )
 
 
-@reduction_kernel([(read_vector(f4),) * 5 + (i8, vector(f4), vector(f4), vector(f4))])
-def orientation_planes(left, right, above, below, inside, n_orientations, angle, magnitude, out):
-    """Spread each pixel's gradient magnitude linearly over its two nearest orientations.
-
-    Parameters
-    ----------
-    left, right, above, below, inside : ndarray of shape (n,), float32, read only
-        Neighbours of n pixels, and 1 where the pixel counts.
-    n_orientations : 9 or 18
-        9: unsigned, orientation k is centred at (k + 0.5) * 20 degrees; 18: signed, at k * 20 degrees. Both
-        turn from +x towards +y (down in the picture).
-    angle, magnitude : ndarray of shape (n,), float32, workspace
-    out : ndarray of shape (n_orientations * n,), float32
-    """
-    n = left.shape[0]
-    full = np.float32(n_orientations)
-    signed = n_orientations == SIGNED
-    unit = full / (np.float32(8) if signed else FOUR)
-    shift = ZERO if signed else HALF
-    for j in range(n):
-        dx = right[j] - left[j]
-        dy = below[j] - above[j]
-        magnitude[j] = math.sqrt(dx * dx + dy * dy) * inside[j]
-        octants = octant_angle(dx, dy)
-        octants = octants - FOUR if (not signed) and octants >= FOUR else octants
-        angle[j] = octants * unit - shift
-    for k in range(n_orientations):
-        centre = np.float32(k)
-        o = out[k * n : (k + 1) * n]
-        for j in range(n):
-            d = abs(angle[j] - centre)
-            o[j] = magnitude[j] * max(ZERO, ONE - min(d, full - d))
-
-
 @kernel([(image, i8, b1, plan_type, workspace_type) for image in image_types])
 def load_row(image, y, gamma, plan, workspace):
     """Write image row y, its square root where `gamma`, into its slot of the ring `phased`."""
@@ -108,30 +76,36 @@ def load_row(image, y, gamma, plan, workspace):
 
 @kernel([(i8, i8, i8, plan_type, workspace_type)])
 def pool_row(y, height, n_orientations, plan, workspace):
-    """Pool image row y along x into every bin column of every output column, in its slot of the ring `pooled`."""
+    """Pool image row y along x into every bin column of every output column, in its slot of the ring `pooled`.
+
+    Orientations turn from +x towards +y, down in the picture: 18 signed ones, k at k * 20 degrees, or 9 unsigned, k at
+    (k + 0.5) * 20.
+    """
     cell, n = plan.inside.shape
-    n_bins, size, planes = plan.starts.shape[0], (cell + 2) * n, workspace.planes
+    n_bins, size, all_phases = plan.starts.shape[0], (cell + 2) * n, cell * n
     slot = (y % plan.shape[2]) * n_bins * n_orientations * n
-    up, down = mirror(y - 1, height) % 3, mirror(y + 1, height) % 3
-    here = workspace.phased[(y % 3) * size : (y % 3 + 1) * size]
-    above = workspace.phased[up * size : (up + 1) * size]
-    below = workspace.phased[down * size : (down + 1) * size]
-    for p in range(cell):
-        orientation_planes(
-            here[p * n : (p + 1) * n],
-            here[(p + 2) * n : (p + 3) * n],
-            above[(p + 1) * n : (p + 2) * n],
-            below[(p + 1) * n : (p + 2) * n],
-            plan.inside[p],
-            n_orientations,
-            workspace.angle,
-            workspace.magnitude,
-            planes[p * n_orientations * n : (p + 1) * n_orientations * n],
-        )
-    length = (n_orientations - 1) * n + plan.shape[1]
-    for b in range(n_bins):
-        at = slot + b * n_orientations * n
-        weighted_sum(planes, plan.starts[b], plan.weights[b], length, at, workspace.pooled)
+    phased, angle, magnitude = workspace.phased, workspace.angle, workspace.magnitude
+    here = (y % 3) * size
+    above, below = (mirror(y - 1, height) % 3) * size + n, (mirror(y + 1, height) % 3) * size + n
+    is_signed = n_orientations == SIGNED
+    polar_gradients(
+        phased[here : here + all_phases],
+        phased[here + 2 * n : here + 2 * n + all_phases],
+        phased[above : above + all_phases],
+        phased[below : below + all_phases],
+        plan.inside.reshape(all_phases),
+        is_signed,
+        np.float32(n_orientations) / (EIGHT if is_signed else FOUR),
+        ZERO if is_signed else HALF,
+        angle,
+        magnitude,
+    )
+    length = (GROUP - 1) * n + plan.shape[1]
+    for first in range(0, n_orientations, GROUP):
+        spread_over_orientations(angle, magnitude, n, n_orientations, first, first + GROUP, workspace.planes)
+        for b in range(n_bins):
+            at = slot + (b * n_orientations + first) * n
+            weighted_sum(workspace.planes, plan.starts[b], plan.weights[b], length, at, workspace.pooled)
 
 
 @kernel([(image, i8, i8, b1, plan_type, workspace_type) for image in image_types])

@@ -70,24 +70,35 @@ def log_joint_full(whitened, offsets, n_rows, constants, powers, dofs, out):
             out[i, k] = constants[k] - powers[k] * math.log1p(distance / dofs[k])
 
 
-@kernel(types.void(read_matrix(f8), i8, i8, vector(f8), vector(i8)))
-def log_total(log_joint, n_rows, n_named, score, label):
-    """Write the log of the summed densities of each row, and its likeliest component among the first `n_named`.
+@kernel(types.void(read_matrix(f8), i8, vector(f8)))
+def log_total(log_joint, n_rows, score):
+    """Write the log of the summed densities of each row.
 
-    log_joint : ndarray of shape (>= n_rows, n_components), float64; later columns are the mass left to the prior
-    score : ndarray of shape (>= n_rows,), float64, written;  label : ndarray of shape (>= n_rows,), int64, written
+    log_joint : ndarray of shape (>= n_rows, n_components), float64;  score : ndarray of shape (>= n_rows,), float64,
+    written
     """
     n_components = log_joint.shape[1]
     for i in range(n_rows):
-        top = 0
         best = -np.inf
         for k in range(n_components):
             best = max(best, log_joint[i, k])
-            if k < n_named and log_joint[i, k] > log_joint[i, top]:
-                top = k
         total = 0.0
         for k in range(n_components):
             if log_joint[i, k] > best - LEAST_LOG_SHARE:
                 total += math.exp(log_joint[i, k] - best)
         score[i] = best + math.log(total)
+
+
+@kernel(types.void(read_matrix(f8), i8, i8, vector(i8)))
+def likeliest(log_joint, n_rows, n_named, label):
+    """Write the likeliest component of each row among the first `n_named`, the first of equals.
+
+    log_joint : ndarray of shape (>= n_rows, n_components), float64; later columns are the mass left to the prior
+    label : ndarray of shape (>= n_rows,), int64, written
+    """
+    for i in range(n_rows):
+        top = 0
+        for k in range(n_named):
+            if log_joint[i, k] > log_joint[i, top]:
+                top = k
         label[i] = top

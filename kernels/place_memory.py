@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
-from stillwatch.kernels._types import f4, i2, i8, matrix, read_matrix, read_vector, vector
+from stillwatch.kernels._types import b1, f4, i1, i2, i8, matrix, read_matrix, read_vector, vector
 
 _SAMPLES = types.Array(i2, 3, "C", readonly=True)
 _FAR = np.float32(1e30)
@@ -32,9 +32,17 @@ def _squared_distance(rows, p, samples, r):
 @kernel(types.void(_SAMPLES, i8, i8, i8, matrix(f4), vector(f4)))
 def _distances_of_sample(samples, p, n, r, turned, out):
     """Write the squared distances of sample r of place p to all of them, given the place's samples by column."""
+    n_dims = samples.shape[2]
     for s in range(n):
         out[s] = 0.0
-    for d in range(samples.shape[2]):
+    for d in range(0, n_dims - n_dims % 4, 4):  # four at a time: one load and store of `out` for four sums
+        v0, v1 = np.float32(samples[p, r, d]), np.float32(samples[p, r, d + 1])
+        v2, v3 = np.float32(samples[p, r, d + 2]), np.float32(samples[p, r, d + 3])
+        t0, t1, t2, t3 = turned[d], turned[d + 1], turned[d + 2], turned[d + 3]
+        for s in range(n):
+            a, b, c, e = v0 - t0[s], v1 - t1[s], v2 - t2[s], v3 - t3[s]
+            out[s] = (((out[s] + a * a) + b * b) + c * c) + e * e
+    for d in range(n_dims - n_dims % 4, n_dims):
         value = np.float32(samples[p, r, d])
         for s in range(n):
             step = value - turned[d, s]
@@ -53,13 +61,46 @@ def _keep_smallest(best, rank, value):
         best[k] = value
 
 
-@kernel(types.void(read_matrix(i2), _SAMPLES, i8, i8, read_vector(f4), vector(f4), vector(f4)))
-def nearest_samples(rows, samples, n, rank, near, best, out):
+@kernel(types.void(matrix(f4), i8, vector(f4), i8))
+def _keep_smallest_of_each(best, rank, values, n):
+    """Insert n values into the columns of best[0..rank], each the smallest of its own so far; `values` is changed."""
+    for k in range(rank + 1):
+        row = best[k]
+        for s in range(n):
+            kept, value = row[s], values[s]
+            row[s], values[s] = min(kept, value), max(kept, value)
+
+
+@kernel(f4(read_vector(f4), i8, i8))
+def _in_order(values, n, place):
+    """Return the value that n values have at a place in rising order."""
+    for r in range(n):
+        below = not_above = 0
+        for s in range(n):
+            below += values[s] < values[r]
+            not_above += values[s] <= values[r]
+        if below <= place < not_above:
+            return values[r]
+    return _FAR
+
+
+@kernel(b1(read_matrix(i2), i8, _SAMPLES, i8, f4, matrix(i1)))
+def _are_near(rows, p, samples, rank, enough, likely):
+    """Whether the rank + 1 samples that were near to place p are so again."""
+    for k in range(rank + 1):
+        if likely[p, k] < 0 or _squared_distance(rows, p, samples, likely[p, k]) > enough:
+            return False
+    return True
+
+
+@kernel(types.void(read_matrix(i2), _SAMPLES, i8, i8, read_vector(f4), matrix(i1), vector(f4), vector(f4)))
+def nearest_samples(rows, samples, n, rank, near, likely, best, out):
     """Write the distance of each row to the (rank + 1)-th nearest of its place's samples, as far as it matters.
 
     Where it is at most `near`, that is all that is found out: most places of most frames are as they always are, and
-    a few samples say so. A place whose `out` is no more than `near` already is left alone, so that a second search
-    goes on where a first one did not find enough; what is written is the smaller of the two.
+    a few samples say so, the same ones again and again. A place whose `out` is no more than `near` already is left
+    alone, so that a second search goes on where a first one did not find enough; what is written is the smaller of the
+    two.
 
     Parameters
     ----------
@@ -70,6 +111,9 @@ def nearest_samples(rows, samples, n, rank, near, best, out):
     rank : int64
     near : (n_places,) float32, read only
         Distance below which none is told from another; -1: every distance is wanted.
+    likely : (n_places, rank + 1) int8 or more columns, read and written
+        Samples that were near when they were last looked for, different ones, looked at first; -1 in the first column
+        where too few were. They change no result.
     best : (rank + 1,) float32 or longer, workspace
     out : (n_places,) float32, read and written
         Before: the distance found so far, or infinity. After: exact where above `near`, else at most `near`.
@@ -77,13 +121,22 @@ def nearest_samples(rows, samples, n, rank, near, best, out):
     for p in range(out.shape[0]):
         if out[p] <= near[p]:
             continue
+        enough = near[p] * abs(near[p]) * _JUST_BELOW
+        if _are_near(rows, p, samples, rank, enough, likely):
+            out[p] = near[p]
+            continue
         for k in range(rank + 1):
             best[k] = _FAR
-        enough = near[p] * abs(near[p]) * _JUST_BELOW
-        r = 0
+        r = n_near = 0
         while r < n and best[rank] > enough:
-            _keep_smallest(best, rank, _squared_distance(rows, p, samples, r))
+            distance = _squared_distance(rows, p, samples, r)
+            _keep_smallest(best, rank, distance)
+            if distance <= enough:
+                likely[p, n_near] = r
+                n_near += 1
             r += 1
+        if n_near <= rank:
+            likely[p, 0] = -1
         out[p] = min(out[p], np.float32(math.sqrt(best[rank])))
 
 
@@ -146,8 +199,8 @@ def count_returns(rows, samples, n, reach, first, last, returns):
                 returns[p, r] -= away
 
 
-@kernel(types.void(_SAMPLES, i8, i8, i8, i8, i8, matrix(f4), vector(f4), vector(f4), vector(f4), vector(f4)))
-def typical_distances(samples, n, rank, place, first, last, turned, others, best, own, out):
+@kernel(types.void(_SAMPLES, i8, i8, i8, i8, i8, matrix(f4), vector(f4), matrix(f4), vector(f4)))
+def typical_distances(samples, n, rank, place, first, last, turned, others, best, out):
     """Write what `nearest_samples` says of a place's own samples, each against the others: the place-th smallest.
 
     Parameters
@@ -162,24 +215,15 @@ def typical_distances(samples, n, rank, place, first, last, turned, others, best
         Places to do: first to last - 1.
     turned : (n_dims, n) float32 or more columns, workspace
     others : (n,) float32 or longer, workspace
-    best : (rank + 1,) float32 or longer, workspace
-    own : (n,) float32 or longer, workspace
+    best : (rank + 1, n) float32 or more rows and columns, workspace
     out : (n_places,) float32, written
     """
     for p in range(first, last):
         for r in range(n):
             for d in range(samples.shape[2]):
                 turned[d, r] = samples[p, r, d]
-        for r in range(n):
+        best[: rank + 1, :] = _FAR
+        for r in range(n):  # a distance has no direction: row r is the r-th of every column as well
             _distances_of_sample(samples, p, n, r, turned, others)
-            for k in range(rank + 1):
-                best[k] = _FAR
-            for s in range(n):
-                _keep_smallest(best, rank, others[s])
-            value = best[rank]
-            k = r
-            while k > 0 and own[k - 1] > value:
-                own[k] = own[k - 1]
-                k -= 1
-            own[k] = value
-        out[p] = math.sqrt(own[place])
+            _keep_smallest_of_each(best, rank, others, n)
+        out[p] = math.sqrt(_in_order(best[rank], n, place))

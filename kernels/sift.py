@@ -13,17 +13,14 @@ from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
 from stillwatch.kernels._types import b1, f4, i8, matrix, read_matrix, read_vector, u1, vector
+from stillwatch.kernels.orientations import ONE, ZERO, polar_gradients, spread_over_orientations
 
 TAPS = 8  # summed at a time; tables of taps are padded to a multiple of it, with weight 0
 BINS = 4  # spatial bins along each side (Lowe 2004, section 6.1)
 ORIENTATIONS = 8
 CHANNELS = BINS * ORIENTATIONS  # of one pooled row, before the rows are pooled
 
-ZERO, ONE, TWO, FOUR, EIGHT = np.float32(0), np.float32(1), np.float32(2), np.float32(4), np.float32(8)
-TINY = np.float32(1e-12)
 CLIP = np.float32(0.2)  # Lowe 2004, section 6.1
-# Minimax fit of atan(t) * 4 / pi on [0, 1]: largest error 1.04e-4 of an orientation bin (0.005 degrees).
-A1, A3, A5, A7 = np.float32(1.2722385), np.float32(-0.40893263), np.float32(0.18622959), np.float32(-0.049639098)
 
 
 @kernel("int64(int64, int64)")
@@ -101,6 +98,8 @@ SiftWorkspace = namedtuple(
         "smoothed",  # ((2 * radius + 1) * width,) float32: ring of rows smoothed along x
         "row",  # (width,) float32
         "phased",  # (3 * (step + 2) * n,) float32: ring of smoothed rows sorted by phase
+        "angle",  # (step * n,) float32: of the gradient, in orientations
+        "magnitude",  # (step * n,) float32
         "planes",  # (step * 8 * n,) float32: phase, orientation, place
         "pooled",  # ((2 * reach + 1) * slot,) float32: ring of rows pooled along x
         "starts",  # (max of n_taps,) int64
@@ -118,7 +117,7 @@ plan_type = types.NamedTuple(
     SiftPlan,
 )
 workspace_type = types.NamedTuple(
-    (vector(f4),) * 6 + (vector(i8), vector(f4), vector(f4), vector(f4), matrix(f4)), SiftWorkspace
+    (vector(f4),) * 8 + (vector(i8), vector(f4), vector(f4), vector(f4), matrix(f4)), SiftWorkspace
 )
 image_types = (read_matrix(u1), read_matrix(f4))  # each costs the agent about 10 MB of loaded code
 
@@ -150,87 +149,40 @@ def phase_row(y, height, plan, workspace):
         out[j] = row[plan.columns[j]]
 
 
-@reduction_kernel("float32(float32, float32)")
-def octant_angle(dx, dy):
-    """Return the angle of (dx, dy) in units of 45 degrees, [0, 8]; 0 for the zero vector.
-
-    A polynomial in min/max of the sides, folded into the octant: no branch and no arctan2, so that callers
-    vectorise. Error at most 1.1e-4 (0.005 degrees).
-    """
-    ax, ay = abs(dx), abs(dy)
-    t = min(ax, ay) / (max(ax, ay) + TINY)
-    s = t * t
-    a = t * (A1 + s * (A3 + s * (A5 + s * A7)))
-    a = TWO - a if ay > ax else a
-    a = FOUR - a if dx < ZERO else a
-    return EIGHT - a if dy < ZERO else a
-
-
-@reduction_kernel([(read_vector(f4),) * 5 + (vector(f4),)])
-def orientation_planes(left, right, above, below, inside, out):
-    """Spread each pixel's gradient magnitude over its two nearest of 8 orientations, linearly.
-
-    Parameters
-    ----------
-    left, right, above, below : ndarray of shape (n,), float32, read only
-        Grey levels of the four neighbours of n pixels.
-    inside : ndarray of shape (n,), float32, read only
-        1 where the pixel is inside the image and not on its edge, else 0.
-    out : ndarray of shape (8 * n,), float32
-        Orientation k of pixel j at k * n + j; orientation 0 is +x, they turn towards -y (up in the picture).
-
-    Notes
-    -----
-    The weight of orientation k is max(0, 1 - |angle - k|), which is linear interpolation (Lowe 2004, 6.1).
-    """
-    n = left.shape[0]
-    o0, o1, o2, o3 = out[:n], out[n : 2 * n], out[2 * n : 3 * n], out[3 * n : 4 * n]
-    o4, o5, o6, o7 = out[4 * n : 5 * n], out[5 * n : 6 * n], out[6 * n : 7 * n], out[7 * n : 8 * n]
-    for j in range(n):
-        dx = right[j] - left[j]
-        dy = above[j] - below[j]
-        m = math.sqrt(dx * dx + dy * dy) * inside[j]
-        a = octant_angle(dx, dy)
-        o0[j] = m * max(ZERO, ONE - min(a, EIGHT - a))
-        o1[j] = m * max(ZERO, ONE - abs(a - ONE))
-        o2[j] = m * max(ZERO, ONE - abs(a - TWO))
-        o3[j] = m * max(ZERO, ONE - abs(a - np.float32(3)))
-        o4[j] = m * max(ZERO, ONE - abs(a - FOUR))
-        o5[j] = m * max(ZERO, ONE - abs(a - np.float32(5)))
-        o6[j] = m * max(ZERO, ONE - abs(a - np.float32(6)))
-        o7[j] = m * max(ZERO, ONE - abs(a - np.float32(7)))
-
-
 @kernel([(i8, i8, plan_type, workspace_type)])
 def pool_row(y, height, plan, workspace):
     """Pool image row y along x: 4 bin columns, 8 orientations and the grey level of every grid column.
 
     Written to the row's slot of the ring `pooled`. Rows on the image's edge have no gradient, as in OpenCV.
     """
-    phased, planes, pooled = workspace.phased, workspace.planes, workspace.pooled
+    phased, pooled, angle, magnitude = workspace.phased, workspace.pooled, workspace.angle, workspace.magnitude
     n_columns, reach, step, n = plan.shape[0], plan.shape[1], plan.inside.shape[0], plan.inside.shape[1]
     size, slot = (step + 2) * n, (y % (2 * reach + 1)) * (CHANNELS + 1) * n
-    here = phased[(y % 3) * size : (y % 3 + 1) * size]
-    weighted_sum(here, plan.window_starts, plan.window_weights, n_columns, slot + CHANNELS * n, pooled)
+    here, all_phases = (y % 3) * size, step * n
+    grey = phased[here : here + size]
+    weighted_sum(grey, plan.window_starts, plan.window_weights, n_columns, slot + CHANNELS * n, pooled)
     if y == 0 or y == height - 1:
         for j in range(slot, slot + CHANNELS * n):
             pooled[j] = ZERO
         return
-    above = phased[((y - 1) % 3) * size : ((y - 1) % 3 + 1) * size]
-    below = phased[((y + 1) % 3) * size : ((y + 1) % 3 + 1) * size]
-    for p in range(step):
-        orientation_planes(
-            here[p * n : (p + 1) * n],
-            here[(p + 2) * n : (p + 3) * n],
-            above[(p + 1) * n : (p + 2) * n],
-            below[(p + 1) * n : (p + 2) * n],
-            plan.inside[p],
-            planes[p * ORIENTATIONS * n : (p + 1) * ORIENTATIONS * n],
-        )
+    above, below = ((y - 1) % 3) * size + n, ((y + 1) % 3) * size + n
+    polar_gradients(  # orientation 0 is +x, they turn towards -y: up in the picture
+        phased[here : here + all_phases],
+        phased[here + 2 * n : here + 2 * n + all_phases],
+        phased[below : below + all_phases],
+        phased[above : above + all_phases],
+        plan.inside.reshape(all_phases),
+        True,
+        ONE,
+        ZERO,
+        angle,
+        magnitude,
+    )
+    spread_over_orientations(angle, magnitude, n, ORIENTATIONS, 0, ORIENTATIONS, workspace.planes)
     length = (ORIENTATIONS - 1) * n + n_columns
     for b in range(BINS):
         at = slot + b * ORIENTATIONS * n
-        weighted_sum(planes, plan.bin_starts[b], plan.bin_weights[b], length, at, pooled)
+        weighted_sum(workspace.planes, plan.bin_starts[b], plan.bin_weights[b], length, at, pooled)
 
 
 @kernel([(i8, i8, read_vector(i8), read_vector(f4), b1, i8, plan_type, workspace_type)])

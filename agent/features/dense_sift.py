@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stillwatch.kernels import sift
+from stillwatch.kernels.orientations import PLACES
 
 DESCRIPTOR_DIMS = sift.BINS * sift.CHANNELS
 CAMERA_BLUR_PX = 0.5  # what a camera's own optics are taken to have (Lowe 2004, section 3.3)
@@ -72,7 +73,7 @@ def make_plan(height: int, width: int, step_px: int, bin_px: int, gaussian: bool
     offsets, weights = bin_weights(bin_px, gaussian)
     reach = int(offsets[-1])
     before = -(-reach // step_px)
-    n = -(-(len(columns) + before + reach // step_px) // 8) * 8
+    n = -(-(len(columns) + before + reach // step_px) // PLACES) * PLACES
     places = np.arange(-1, step_px + 1)[:, None] + step_px * (np.arange(n) - before) + columns[0]
     inside = (places[1:-1] > 0) & (places[1:-1] < width - 1)
     bins = [padded_taps(offsets[w > 0], w[w > 0]) for w in weights]
@@ -113,6 +114,8 @@ def make_workspace(plan: sift.SiftPlan, width: int) -> sift.SiftWorkspace:
         smoothed=zeros((2 * radius + 1) * width),
         row=zeros(width),
         phased=zeros(3 * (step + 2) * n),
+        angle=zeros(step * n),
+        magnitude=zeros(step * n),
         planes=zeros(step * sift.ORIENTATIONS * n),
         pooled=zeros((2 * reach + 1) * (sift.CHANNELS + 1) * n),
         starts=np.zeros(taps, np.int64),

@@ -9,6 +9,7 @@ import numpy as np
 
 from stillwatch.features.dense_sift import check_image, kernel_image, padded_taps, read_only
 from stillwatch.kernels import hog
+from stillwatch.kernels.orientations import PLACES
 
 
 def _mirror(index: np.ndarray, length: int) -> np.ndarray:
@@ -22,11 +23,11 @@ def _mirror(index: np.ndarray, length: int) -> np.ndarray:
 Taps = list[tuple[np.ndarray, np.ndarray]]  # for each bin along one side: pixel offsets and weights
 
 
-def _make_plan(cell_px: int, n_rows: int, n_columns: int, width: int, taps: Taps, k: int) -> hog.HogPlan:
+def _make_plan(cell_px: int, n_rows: int, n_columns: int, width: int, taps: Taps) -> hog.HogPlan:
     """Return the plan whose output (r, c) starts at pixel (r, c) * cell_px."""
     low, high = min(int(o[0]) for o, _ in taps), max(int(o[-1]) for o, _ in taps)
     before = -(low // cell_px)
-    n = -(-(n_columns + before + high // cell_px) // 8) * 8
+    n = -(-(n_columns + before + high // cell_px) // PLACES) * PLACES
     places = np.arange(-1, cell_px + 1)[:, None] + cell_px * (np.arange(n) - before)
     inside = (places[1:-1] >= 0) & (places[1:-1] < width)
     padded = [padded_taps(offsets, weights) for offsets, weights in taps]
@@ -34,7 +35,7 @@ def _make_plan(cell_px: int, n_rows: int, n_columns: int, width: int, taps: Taps
     return hog.HogPlan(
         columns=read_only(_mirror(places, width).ravel()),
         inside=read_only(inside.astype(np.float32)),
-        starts=read_only((offsets % cell_px) * (k * n) + before + offsets // cell_px),
+        starts=read_only((offsets % cell_px) * (hog.GROUP * n) + before + offsets // cell_px),
         offsets=read_only(offsets),
         weights=read_only(np.stack([w for _, w in padded])),
         shape=read_only(np.array([n_rows, n_columns, high - low + 1, low, high], np.int64)),
@@ -46,9 +47,9 @@ def _make_workspace(plan: hog.HogPlan, k: int) -> hog.HogWorkspace:
     n_bins, n_taps = plan.starts.shape
     return hog.HogWorkspace(
         phased=np.zeros(3 * (cell + 2) * n, np.float32),
-        angle=np.zeros(n, np.float32),
-        magnitude=np.zeros(n, np.float32),
-        planes=np.zeros(cell * k * n, np.float32),
+        angle=np.zeros(cell * n, np.float32),
+        magnitude=np.zeros(cell * n, np.float32),
+        planes=np.zeros(cell * hog.GROUP * n, np.float32),
         pooled=np.zeros(int(plan.shape[2]) * n_bins * k * n, np.float32),
         starts=np.zeros(n_taps, np.int64),
         used=np.zeros(n_taps, np.float32),
@@ -74,7 +75,7 @@ class BlockHog:
         gaussian = np.exp(-0.5 * ((pixels - cell_px) / (0.5 * cell_px)) ** 2)  # OpenCV's, half a pixel off centre
         triangles = [np.maximum(0.0, 1.0 - np.abs((pixels + 0.5) / cell_px - 0.5 - b)) for b in range(2)]
         taps = [(pixels[t > 0], (t * gaussian)[t > 0]) for t in triangles]
-        self._plan = _make_plan(cell_px, *self.grid_shape, width, taps, hog.UNSIGNED)
+        self._plan = _make_plan(cell_px, *self.grid_shape, width, taps)
         self._workspace = _make_workspace(self._plan, hog.UNSIGNED)
         self.out = np.zeros((math.prod(self.grid_shape), hog.BLOCK), np.float32)
 
@@ -116,7 +117,7 @@ class CellHog:
         self.grid_shape = (max(height // cell_px, 1), max(width // cell_px, 1))
         offsets = np.arange(-(cell_px // 2), cell_px + (cell_px + 1) // 2)
         weights = np.maximum(0.0, 1.0 - np.abs((offsets + 0.5) / cell_px - 0.5))
-        self._plan = _make_plan(cell_px, *self.grid_shape, width, [(offsets, weights)], hog.SIGNED)
+        self._plan = _make_plan(cell_px, *self.grid_shape, width, [(offsets, weights)])
         self._workspace = _make_workspace(self._plan, hog.SIGNED)
         self._epsilon = np.float32(max(contrast * cell_px**2, 1e-2) ** 2)
         n_rows, n = self.grid_shape[0], self._plan.inside.shape[1]

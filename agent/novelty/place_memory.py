@@ -47,6 +47,7 @@ from stillwatch.novelty.rules import (
 )
 
 _RECENT_RANK = int(RECENT_SHARE * RECENT)
+_MOST_NEAR = int(LIKE_SHARE * SAMPLES) + 1  # samples that must be near, at most
 
 
 @dataclass(slots=True)
@@ -106,8 +107,10 @@ class PlaceMemory(Restorable):
         self._unit = np.ones(capacity, np.float32)
         self._distance = np.zeros(capacity, np.float32)
         self._typical = np.zeros(capacity, np.float32)
-        most = max(SAMPLES, RECENT)
-        self._best, self._own = np.zeros(most, np.float32), np.zeros(most, np.float32)
+        self._likely = np.full((capacity, _MOST_NEAR), -1, np.int8)
+        self._likely_recent = np.full((capacity, _RECENT_RANK + 1), -1, np.int8)
+        self._best = np.zeros(max(_MOST_NEAR, _RECENT_RANK + 1), np.float32)
+        self._best_of_each = np.zeros((_MOST_NEAR, SAMPLES), np.float32)
         self._turned, self._others = np.zeros((n_dims, SAMPLES), np.float32), np.zeros(SAMPLES, np.float32)
         self._horizon = max(round(horizon_s / SAMPLE_S), SAMPLES)
         self._usual_per_hour, self._seed = usual_per_hour, seed
@@ -121,6 +124,11 @@ class PlaceMemory(Restorable):
     def reset(self, n_places: int) -> None:
         """Forget everything: the grid has another shape, or the camera another view."""
         self._now = _Counts(places=n_places)
+        self._look_anew()
+
+    def _look_anew(self) -> None:
+        """Forget which samples were near: they are others now."""
+        self._likely[:], self._likely_recent[:] = -1, -1
 
     def unlikeness(self, rows: np.ndarray, valid: np.ndarray, out: np.ndarray, news: np.ndarray) -> None:
         """Write how unlike its place each row is: the logarithm of its distance over the usual one, at least 0.
@@ -138,9 +146,11 @@ class PlaceMemory(Restorable):
         unit, distance = self._unit[:n], self._distance[:n]
         distance[:] = np.inf
         rank = min(int(LIKE_SHARE * now.held), now.held - 1)
-        kernels.nearest_samples(rows, self._past[:n], now.held, rank, unit, self._best, distance)
+        likely, best = self._likely[:n], self._best
+        kernels.nearest_samples(rows, self._past[:n], now.held, rank, unit, likely, best, distance)
         if now.recent == RECENT:
-            kernels.nearest_samples(rows, self._recent[:n], RECENT, _RECENT_RANK, unit, self._best, distance)
+            likely = self._likely_recent[:n]
+            kernels.nearest_samples(rows, self._recent[:n], RECENT, _RECENT_RANK, unit, likely, best, distance)
         shared = self._tell(distance, valid, out)
         enough = self._usual_per_hour / 3600.0 * (self._watched_s + np.float32(RETURNS_PRIOR_S))
         np.maximum(enough, np.float32(LEAST_RETURNS), out=enough)
@@ -217,7 +227,7 @@ class PlaceMemory(Restorable):
         first, last = now.sweep, min(now.sweep + max(-(-n // SWEEP_FRAMES), LEAST_STRIPE), n)
         rank = min(int(LIKE_SHARE * now.held), now.held - 2)
         past, typical = self._past[:n], self._typical[:n]
-        work = self._turned, self._others, self._best, self._own
+        work = self._turned, self._others, self._best_of_each
         kernels.typical_distances(past, now.held, rank, now.held // 2, first, last, *work, typical)
         now.sweep = last if last < n else -1
         if now.sweep < 0:
@@ -258,6 +268,7 @@ class PlaceMemory(Restorable):
 
         def commit() -> None:
             self._now = counts
+            self._look_anew()
             self._past[:n, : counts.held], self._recent[:n, : counts.recent] = held["past"], held["recent"]
             self._returns[:n, : counts.held], self._watched_s[: counts.held] = held["returns"], held["watched_s"]
             self._unit[:n], self._typical[:n] = held["unit"], held["typical"]
@@ -266,7 +277,7 @@ class PlaceMemory(Restorable):
 
     def memory_bytes(self) -> dict[str, int]:
         arrays = (
-            self._past, self._recent, self._unit, self._distance, self._typical, self._best, self._own, self._turned,
-            self._others, self._rows, self._returns, self._watched_s,
+            self._past, self._recent, self._unit, self._distance, self._typical, self._best, self._best_of_each,
+            self._turned, self._others, self._rows, self._returns, self._watched_s, self._likely, self._likely_recent,
         )  # fmt: skip
         return {"place memory": sum(array.nbytes for array in arrays)}

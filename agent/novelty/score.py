@@ -102,7 +102,7 @@ class Novelty(Composed):
         )
         self._strategies = {name: make(config, sizes) for name, make in STRATEGIES.items()}
         self._calm = np.zeros(sizes.capacity_patches, np.float32)  # what is said of a frame that nothing is known of
-        self._density, self._labels = np.zeros(sizes.capacity_patches), np.zeros(sizes.capacity_patches, np.int64)
+        self._labels = np.zeros(sizes.capacity_patches, np.int64)
         self._counts = _Counts()
 
     @property
@@ -155,7 +155,7 @@ class Novelty(Composed):
             return judgement.labels
         n = len(rows.patches)
         labels = self._labels[:n]
-        models[PATCHES].score_and_label(rows.patches, self._density[:n], labels)
+        models[PATCHES].label_samples(rows.patches, labels)
         labels[~rows.valid] = -1
         return labels
 
@@ -164,8 +164,8 @@ class Novelty(Composed):
         if not judgement.regions or not models[PATCHES].n_components:
             return -1
         peak = judgement.regions[0].peak
-        density, label = np.empty(1), np.empty(1, np.int64)
-        models[PATCHES].score_and_label(rows.patches[peak : peak + 1], density, label)
+        label = np.empty(1, np.int64)
+        models[PATCHES].label_samples(rows.patches[peak : peak + 1], label)
         return int(models[PATCHES].ids[label[0]])
 
     def _unscored(self, frame: Frame, rows: Rows, progress: float) -> Score:
@@ -209,7 +209,7 @@ class Novelty(Composed):
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays of this stage at the largest frame."""
-        own = self._calm.nbytes + self._density.nbytes + self._labels.nbytes
+        own = self._calm.nbytes + self._labels.nbytes
         return {"novelty": own + self.parts_bytes()}
 
 

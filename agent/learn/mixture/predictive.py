@@ -217,9 +217,17 @@ class StudentMixture:
         x : ndarray of shape (n, n_dims);  score : (n,), float64, written;  label : (n,), int64, written
         """
         for first, n, block in self._blocks(x):
-            mixture_score.log_total(
-                block, n, max(self.n_components, 1), score[first : first + n], label[first : first + n]
-            )
+            mixture_score.log_total(block, n, score[first : first + n])
+            mixture_score.likeliest(block, n, self._n_named, label[first : first + n])
+
+    def label_samples(self, x: np.ndarray, label: np.ndarray) -> None:
+        """Write the place of the likeliest component of each row, as `score_and_label`: cheaper without the density."""
+        for first, n, block in self._blocks(x):
+            mixture_score.likeliest(block, n, self._n_named, label[first : first + n])
+
+    @property
+    def _n_named(self) -> int:
+        return max(self.n_components, 1)
 
     def score_samples(self, x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the log predictive density of each row, in nats, in the units of the data.
@@ -227,7 +235,8 @@ class StudentMixture:
         x : ndarray of shape (n, n_dims);  out : ndarray of shape (n,), float32 or float64, written where given
         """
         score = np.empty(len(x))
-        self.score_and_label(x, score, np.empty(len(x), np.int64))
+        for first, n, block in self._blocks(x):
+            mixture_score.log_total(block, n, score[first : first + n])
         if out is None:
             return score
         out[:] = score
@@ -239,7 +248,7 @@ class StudentMixture:
         x : ndarray of shape (n, n_dims);  out : ndarray of shape (n,), int64, written where given
         """
         label = np.empty(len(x), np.int64)
-        self.score_and_label(x, np.empty(len(x)), label)
+        self.label_samples(x, label)
         found = self.ids[label] if self.n_components else np.full(len(x), -1, np.int64)
         if out is None:
             return found

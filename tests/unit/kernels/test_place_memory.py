@@ -16,13 +16,18 @@ def world(seed, n_places=5, capacity=9, n_dims=4):
 
 
 def workspace(n=9, n_dims=4):
-    return (np.zeros((n_dims, n), np.float32), *(np.zeros(n, np.float32) for _ in range(3)))
+    return np.zeros((n_dims, n), np.float32), np.zeros(n, np.float32), np.zeros((n, n), np.float32)
 
 
-def nearest(rows, samples, n, rank, near=-1.0, before=np.inf):
+def nothing_likely(n_places=5, n=9):
+    return np.full((n_places, n), -1, np.int8)
+
+
+def nearest(rows, samples, n, rank, near=-1.0, before=np.inf, likely=None):
     out = np.full(len(rows), before, np.float32)
     near = np.broadcast_to(np.float32(near), len(rows)).copy()
-    kernels.nearest_samples(rows, samples, n, rank, near, np.zeros(9, np.float32), out)
+    likely = nothing_likely(len(rows)) if likely is None else likely
+    kernels.nearest_samples(rows, samples, n, rank, near, likely, np.zeros(9, np.float32), out)
     return out
 
 
@@ -49,6 +54,29 @@ def test_what_is_farther_than_near_is_exact_and_what_is_not_is_at_most_near(seed
     assert (found[~is_far] <= np.float32(near)).all()
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(0, 3), st.floats(500.0, 3000.0, width=32))
+def test_what_was_near_before_changes_no_result(seed, rank, near):
+    rows, samples = world(seed)
+    rng, likely = np.random.default_rng(seed), nothing_likely()
+    for _ in range(6):  # frames: rows wander, and one sample gives way to another
+        rows = (rows + rng.normal(0.0, 300.0, rows.shape)).astype(np.int16)
+        samples[:, rng.integers(9)] = rng.normal(0.0, 1000.0, rows.shape)
+        anew, found = nearest(rows, samples, 9, rank, near), nearest(rows, samples, 9, rank, near, likely=likely)
+        is_far = anew > np.float32(near)
+        np.testing.assert_array_equal(found[is_far], anew[is_far])
+        assert (found[~is_far] <= np.float32(near)).all()
+
+
+def test_samples_that_were_near_are_remembered():
+    rows, samples = world(3)
+    samples[:, [2, 5, 7]] = rows[:, None]
+    likely = nothing_likely()
+    nearest(rows, samples, 9, 1, near=10.0, likely=likely)
+    assert likely[:, :2].tolist() == [[2, 5]] * 5
+    nearest((rows + np.int16(9000)), samples, 9, 1, near=10.0, likely=likely)
+    assert (likely[:, 0] == -1).all()
+
+
 def test_a_second_search_leaves_what_is_near_enough_and_brings_the_others_nearer():
     rows, samples = world(6)
     exact = nearest(rows, samples, 9, 2)
@@ -57,16 +85,23 @@ def test_a_second_search_leaves_what_is_near_enough_and_brings_the_others_nearer
 
 
 @pytest.mark.parametrize(("n", "rank", "place"), [(2, 0, 1), (5, 1, 2), (9, 2, 0), (9, 2, 8)])
-def test_typical_distance_is_each_samples_own_against_the_others(n, rank, place):
-    _, samples = world(n + 10)
+@pytest.mark.parametrize("n_dims", [1, 4, 7])
+def test_typical_distance_is_each_samples_own_against_the_others(n, rank, place, n_dims):
+    _, samples = world(n + 10, n_dims=n_dims)
     out = np.zeros(len(samples), np.float32)
-    kernels.typical_distances(samples, n, rank, place, 0, len(samples), *workspace(), out)
+    kernels.typical_distances(samples, n, rank, place, 0, len(samples), *workspace(n_dims=n_dims), out)
     for p, found in enumerate(out):
         own = [
             sorted(np.linalg.norm(samples[p, r] - 1.0 * samples[p, s]) for s in range(n) if s != r)[rank]
             for r in range(n)
         ]
         assert found == pytest.approx(sorted(own)[place], rel=1e-5)
+
+
+def test_samples_that_are_all_alike_have_no_typical_distance():
+    samples, out = np.full((2, 9, 4), 77, np.int16), np.ones(2, np.float32)
+    kernels.typical_distances(samples, 9, 2, 4, 0, 2, *workspace(), out)
+    np.testing.assert_array_equal(out, 0.0)
 
 
 def test_only_the_places_asked_for_are_measured():
@@ -143,7 +178,7 @@ def test_a_count_of_returns_stays_within_its_sixteen_bits():
 def test_place_memory_kernels_allocate_nothing():
     rows, samples = world(4)
     near, out, best = np.zeros(len(rows), np.float32), np.ones(len(rows), np.float32), np.zeros(4, np.float32)
-    assert_no_allocation(kernels.nearest_samples, rows, samples, 9, 2, near, best, out)
+    assert_no_allocation(kernels.nearest_samples, rows, samples, 9, 2, near, nothing_likely(), best, out)
     returns, enough = np.full((5, 9), 40, np.int16), np.zeros(9, np.float32)
     assert_no_allocation(kernels.nearest_recurring, rows, samples, returns, 9, enough, near, out)
     assert_no_allocation(kernels.count_returns, rows, samples, 9, near, 0, 5, returns)

@@ -66,17 +66,6 @@ def test_random_shapes_steps_and_bins_agree_with_the_plain_version(seed):
     np.testing.assert_allclose(dense.brightness[i], wanted[2], rtol=1e-5)
 
 
-def test_the_polynomial_angle_is_within_a_hundredth_of_a_degree_everywhere():
-    angles = np.linspace(0, 2 * np.pi, 1441)[:-1]
-    found = [sift.octant_angle(np.float32(math.cos(a)), np.float32(math.sin(a))) * 45 for a in angles]
-    error = (np.array(found) - np.degrees(angles) + 180) % 360 - 180
-    assert np.abs(error).max() < 0.01
-
-
-def test_the_angle_of_no_gradient_is_finite():
-    assert sift.octant_angle(np.float32(0), np.float32(0)) == 0
-
-
 @pytest.mark.parametrize(
     ("index", "length", "wanted"), [(-1, 5, 1), (5, 5, 3), (-7, 3, 1), (4, 1, 0), (2, 5, 2), (-1, 2, 1)]
 )

@@ -178,7 +178,8 @@ def slow_unlikeness(of: PlaceMemory, rows) -> np.ndarray:
     for name, share in (("past", LIKE_SHARE), ("recent", RECENT_SHARE)):
         samples = np.ascontiguousarray(state[name])
         n = samples.shape[1]
-        kernels.nearest_samples(rows, samples, n, int(share * n), exact, best, distance)
+        nothing_likely = np.full((PLACES, SAMPLES), -1, np.int8)
+        kernels.nearest_samples(rows, samples, n, int(share * n), exact, nothing_likely, best, distance)
     told = np.log(np.maximum(distance / state["unit"], np.float32(1e-3)))
     told -= max(np.sort(told)[(PLACES - 1) // 2], np.float32(0.0))
     return np.clip(told, 0.0, MOST_UNLIKE)

@@ -32,6 +32,9 @@ class Normal:
         score[:] = -0.5 * (x[:, :DIMS].astype(np.float64) ** 2).sum(axis=1)
         label[:] = 0
 
+    def label_samples(self, x, label):
+        label[:] = 0
+
 
 MODELS = Models({"patches": Normal()}, epoch=1, activated_frame=0)
 
