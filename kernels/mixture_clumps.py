@@ -10,6 +10,7 @@ from stillwatch.kernels._jit import kernel
 from stillwatch.kernels._types import f4, f8, i4, i8, matrix, read_matrix, read_vector, vector
 
 MANY = 10  # centres of a component from which on the innermost loop of a search runs over them, not over columns
+STRIDE = 32  # centres whose products are looked at together before any is looked at alone
 
 
 @kernel(i8(read_vector(f8), read_vector(f8), i8, i8, vector(i8)))
@@ -57,27 +58,43 @@ def own_distances(x, n_items, candidates, metric, label, centres, out):
         out[i] = total
 
 
+@kernel(
+    types.void(
+        f8, f8, f8, f8, f8, f8, f8, f8, read_vector(f8), read_vector(f8), read_vector(f8), read_vector(f8), i8,
+        vector(f8),
+    )
+)  # fmt: skip
+def _add_four(v0, v1, v2, v3, w0, w1, w2, w3, r0, r1, r2, r3, n, sums):
+    """Add four columns' weighted squared differences to n sums, in their order.
+
+    A kernel of its own, as the loop is vectorised only where columns and sums are arguments: a third of the time.
+    """
+    for c in range(n):
+        e0, e1, e2, e3 = v0 - r0[c], v1 - r1[c], v2 - r2[c], v3 - r3[c]
+        sums[c] = sums[c] + w0 * e0 * e0 + w1 * e1 * e1 + w2 * e2 * e2 + w3 * e3 * e3
+
+
 @kernel(types.void(read_matrix(f4), read_matrix(f8), read_matrix(f8), i8, i8, i8, i8, i8, i8, vector(f8)))
 def _add_squares(x, metric, turned, i, own, low, n, d, end, sums):
     """Add to `sums` the weighted squared differences of item i from n centres in columns d to end.
 
     Four columns a pass: sums are read and written once, and the terms are added in the order of columns.
     """
+    high = low + n
     while d < end:
-        four = 4 if d + 4 <= end else 1
-        v0, w0, r0 = 1.0 * x[i, d], metric[own, d], turned[d, low : low + n]
-        if four == 1:
-            for c in range(n):
-                e0 = v0 - r0[c]
-                sums[c] += w0 * e0 * e0
+        if d + 4 <= end:
+            _add_four(
+                1.0 * x[i, d], 1.0 * x[i, d + 1], 1.0 * x[i, d + 2], 1.0 * x[i, d + 3],
+                metric[own, d], metric[own, d + 1], metric[own, d + 2], metric[own, d + 3],
+                turned[d, low:high], turned[d + 1, low:high], turned[d + 2, low:high], turned[d + 3, low:high], n, sums,
+            )  # fmt: skip
+            d += 4
         else:
-            v1, w1, r1 = 1.0 * x[i, d + 1], metric[own, d + 1], turned[d + 1, low : low + n]
-            v2, w2, r2 = 1.0 * x[i, d + 2], metric[own, d + 2], turned[d + 2, low : low + n]
-            v3, w3, r3 = 1.0 * x[i, d + 3], metric[own, d + 3], turned[d + 3, low : low + n]
+            column = turned[d, low:high]
             for c in range(n):
-                e0, e1, e2, e3 = v0 - r0[c], v1 - r1[c], v2 - r2[c], v3 - r3[c]
-                sums[c] = sums[c] + w0 * e0 * e0 + w1 * e1 * e1 + w2 * e2 * e2 + w3 * e3 * e3
-        d += four
+                difference = x[i, d] - column[c]
+                sums[c] += metric[own, d] * difference * difference
+            d += 1
 
 
 @kernel(
@@ -140,6 +157,58 @@ def move_nearer(x, n_items, candidates, metric, centres, turned, starts, first, 
         if found >= 0:
             label[i] = first + found
             distances[i] = least
+            moved += 1
+    return moved
+
+
+@kernel(
+    i8(
+        read_matrix(f4), i8, i8, read_matrix(f8), read_matrix(f4), read_vector(f4), f8, i8, vector(i8), vector(f8),
+    )
+)  # fmt: skip
+def move_nearer_by_products(x, low, n_rows, centres, products, halves, share, first, label, distances):
+    """Move items to the nearest of all centres, unweighted, as `move_nearer` does; return how many moved.
+
+    An item lies nearer than `least` where x.c - |c|^2 / 2 is above (|x|^2 - least) / 2. Rounded products say where that
+    may be, with more room than they can be wrong by; only there the squares are summed, in the order of columns: labels
+    and distances are those of a search through all.
+
+    low : item of products row 0;  centres : (n_centres, n_dims), float64
+    products : (>= n_rows, n_centres), float32: of items with centres
+    halves : (>= n_centres,), float32: |c|^2 / 2 less `share` times |c|^2
+    share : of |x|^2 + |c|^2 that a product and what it is compared with may be wrong by together
+    first, label, distances : as in `move_nearer`
+    """
+    moved = 0
+    n_dims, n_centres = centres.shape[1], centres.shape[0]
+    for row in range(n_rows):
+        item = low + row
+        square = 0.0
+        for d in range(n_dims):
+            square += 1.0 * x[item, d] * x[item, d]
+        found = -1
+        least = distances[item]
+        bound = np.float32(0.5 * (square - least) - share * (square + least))
+        for begin in range(0, n_centres, STRIDE):
+            end = min(begin + STRIDE, n_centres)
+            near = 0
+            for c in range(begin, end):
+                near += products[row, c] - halves[c] > bound
+            if near == 0:
+                continue
+            for c in range(begin, end):
+                if products[row, c] - halves[c] > bound:
+                    total = 0.0
+                    for d in range(n_dims):
+                        difference = x[item, d] - centres[c, d]
+                        total += difference * difference
+                    if total < least:
+                        least = total
+                        found = c
+                        bound = np.float32(0.5 * (square - least) - share * (square + least))
+        if found >= 0:
+            label[item] = first + found
+            distances[item] = least
             moved += 1
     return moved
 

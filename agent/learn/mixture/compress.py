@@ -21,6 +21,8 @@ DEAR = 1.0
 ROUNDS = 8  # in which the first centres are picked
 LLOYD = 2  # updates of all centres before the rest of the budget is filled
 FILLS = 4  # rounds that fill it
+MOST_ROWS = 128  # items whose products with all centres are held at once
+ROUNDING = 2.0**-24  # of a float32, as a share of it
 
 
 class Compressor:
@@ -71,6 +73,7 @@ class Compressor:
         needs_everyone = self.family.metric(0) is None or self._room < self.family.capacity
         self.everyone = np.zeros((n_items if needs_everyone else 0, 1), np.int32)
         self.plain = np.ones((1, self.n_dims))
+        self.halves = np.zeros(most, np.float32)  # of each centre, half its squared length
         self.n_groups = 0
 
     def compress(self, items: Items, candidates: np.ndarray, n_components: int, magnification: float) -> CompressReport:
@@ -143,6 +146,9 @@ class Compressor:
         centres, owner = self.centres[first : self.n_groups], self.owner[first : self.n_groups]
         order = np.argsort(owner, kind="stable")
         centres[:], owner[:] = centres[order], owner[order]
+        if self.metric is self.plain:
+            self._move_by_products(items, centres, first)
+            return
         turned = self.block[: centres.size].reshape(centres.shape[::-1])
         turned[:] = centres.T
         starts = self.starts[: len(self.metric) + 1]
@@ -151,6 +157,26 @@ class Compressor:
             items.x, items.n_items, self.candidates, self.metric, centres, turned, starts, first, self.sums,
             self.label, self.distances,
         )  # fmt: skip
+
+    def _move_by_products(self, items: Items, centres: np.ndarray, first: int) -> None:
+        """Let matrix products say which centres may be nearer, where all items are of one component and metric."""
+        n, n_items = len(centres), items.n_items
+        room = self.block.view(np.float32)  # at least half of it is left, as centres take twice the bytes in theirs
+        rounded = room[: centres.size].reshape(centres.shape)
+        rounded[:] = centres
+        squares = np.einsum("ij,ij->i", rounded, rounded)
+        # A product of d terms is wrong by d roundings of its terms' sizes, which sum to at most half of the squared
+        # lengths together; 16 more are for the roundings of centres, squares and bounds.
+        share = (self.n_dims + 16) * ROUNDING
+        self.halves[:n] = (0.5 - share) * squares
+        n_rows = min((room.size - centres.size) // n, MOST_ROWS)
+        products = room[centres.size : centres.size + n_rows * n].reshape(n_rows, n)
+        for low in range(0, n_items, n_rows):
+            rows = items.x[low : min(low + n_rows, n_items)]
+            np.matmul(rows, rounded.T, out=products[: len(rows)])
+            mixture_clumps.move_nearer_by_products(
+                items.x, low, len(rows), centres, products, self.halves, share, first, self.label, self.distances
+            )
 
     def _sort(self, items: Items) -> None:
         """Sort all centres by component; items stay with theirs."""
@@ -246,5 +272,5 @@ class Compressor:
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
         own: list[np.ndarray] = [self.owner, self.sums, self.costs, self.bounds, self.chosen, self.starts, self.label]
-        own += [self._mean, self._scatter, self.everyone, self.plain]
+        own += [self._mean, self._scatter, self.everyone, self.plain, self.halves]
         return [*self.top_down.arrays(), *own]

@@ -79,6 +79,34 @@ def test_items_move_to_the_nearest_new_centre_of_a_candidate_only_where_it_is_ne
     np.testing.assert_allclose(distances, least, rtol=1e-12)
 
 
+def products_of(x, centres):
+    """Return what `move_nearer_by_products` takes of items and centres, as compression makes it."""
+    rounded = centres.astype(np.float32)
+    share = (x.shape[1] + 16) * 2.0**-24
+    halves = ((0.5 - share) * (rounded * rounded).sum(axis=1)).astype(np.float32)
+    return x @ rounded.T, halves, share
+
+
+@pytest.mark.parametrize("far_out", [0.0, 1e4, 1e9])  # of one item and one centre: products are then less exact
+@pytest.mark.parametrize("middle", [0.0, 300.0])
+@pytest.mark.parametrize("n_dims", [1, 3, 50])
+def test_products_move_items_to_where_a_search_through_all_squares_does(n_dims, middle, far_out):
+    rng = np.random.default_rng(n_dims)
+    x = (middle + rng.normal(size=(200, n_dims))).astype(np.float32)
+    centres = np.vstack([x[50:90], middle + rng.normal(size=(60, n_dims)), x[50:60]])  # some of them twice
+    x[7], centres[3] = x[7] + far_out, centres[3] - far_out
+    label, distances = np.arange(200) % 20, rng.uniform(0.0, 2.0 * n_dims, 200)
+    distances[::5] = np.inf
+    others, far = label.copy(), distances.copy()
+    products, halves, share = products_of(x[20:], centres)
+    moved = clumps.move_nearer_by_products(x, 20, 180, centres, products, halves, share, 20, label, distances)
+    of_one = np.zeros((180, 1), np.int32), np.ones((1, n_dims))
+    whole = centres, np.ascontiguousarray(centres.T), np.array([0, len(centres)]), 20, np.zeros(len(centres))
+    assert moved == clumps.move_nearer(x[20:], 180, *of_one, *whole, others[20:], far[20:])
+    np.testing.assert_array_equal(label, others)
+    np.testing.assert_array_equal(distances, far)
+
+
 def test_centres_become_means_weighted_by_points_and_metric_and_empty_ones_stay(data, components):
     x, _, counts, label, centres = data
     candidates, metric = components
@@ -146,6 +174,8 @@ def test_nothing_is_allocated(data, components):
     assert_no_allocation(clumps.own_distances, x, 60, *components, label, centres, np.zeros(60))
     sums = np.zeros(9)
     assert_no_allocation(clumps.move_nearer, x, 60, *components, centres, turned, starts, 0, sums, label.copy(), far)
+    products = products_of(x, centres)
+    assert_no_allocation(clumps.move_nearer_by_products, x, 0, 60, centres, *products, 0, label.copy(), far)
     assert_no_allocation(clumps.group_means, x, counts, 60, *components, label, 9, norm, centres)
     assert_no_allocation(clumps.group_costs, label, 60, 10, 9, 3, 7, costs)
     assert_no_allocation(clumps.heaviest_of_each, label.astype(np.int32)[:, None], counts, 60, 7, costs)

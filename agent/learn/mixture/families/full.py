@@ -6,7 +6,7 @@ Made by agent/learn/mixture/families/__init__.py. It must not decide which split
 import numpy as np
 
 from stillwatch.kernels import mixture_common, mixture_full, mixture_rounded
-from stillwatch.learn.mixture.families.places import BLOCK, CONSTANT, DECODED, HELD, SETTLED, Moments, Places, SplitTask
+from stillwatch.learn.mixture.families.places import BLOCK, CONSTANT, HELD, SETTLED, Moments, Places, SplitTask
 from stillwatch.learn.mixture.items import Items
 
 
@@ -225,9 +225,9 @@ class RoundedFamily(FullFamily):
         super().__init__(n_dims, capacity, n_items)
         self.n_second = n_dims + 1
         self.n_codes = n_dims * (n_dims - 1) // 2
-        self._decoded = np.zeros((DECODED, self.n_packed), np.float32)
         self._unpacked = np.zeros(self.n_packed)
         self._held = np.zeros((HELD, self.n_packed))
+        self._decoded = self._held.view(np.float32).reshape(2 * HELD, -1)  # of a dense pass: no split runs meanwhile
         self._held_rows: np.ndarray | None = None  # the list whose clumps, its first ones, are held
         self._n_held = 0
 
@@ -296,12 +296,12 @@ class RoundedFamily(FullFamily):
 
     def _subtract_clump_block(self, items: Items, first: int, n_rows: int, n_components: int, out) -> None:
         end = min(n_rows, items.n_clumps - first)
-        for low in range(0, end, DECODED):
-            n = min(DECODED, end - low)
+        for low in range(0, end, len(self._decoded)):
+            n = min(len(self._decoded), end - low)
             self._decode(items, first + low, n, self._decoded)
             for k in range(n_components):
                 precision = self._pack_precision(k)
                 mixture_full.subtract_traces_block(precision, self._decoded, 0, n, n, k, out[low : low + n])
 
     def arrays(self) -> list[np.ndarray]:
-        return [*super().arrays(), self._decoded, self._unpacked, self._held]
+        return [*super().arrays(), self._unpacked, self._held]

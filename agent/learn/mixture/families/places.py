@@ -17,7 +17,6 @@ CONSTANT, EVIDENCE, EXPECTED, COUNT = range(4)
 SETTLED = 1e-3  # the largest change of a share below which a split's updates end
 BLOCK = 192  # rows of a dense pass whose log joints are held at once
 HELD = 48  # rounded covariances of a list that is being split, held decoded: most lists have fewer
-DECODED = 16  # rounded covariances of a dense pass that are held decoded at once
 
 
 class Moments:
