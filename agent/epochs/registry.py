@@ -54,13 +54,14 @@ class ShownExemplars:
 class ShownExamples:
     """Shown as Exemplar messages that say which component of the mixture `of` they are examples of.
 
-    Their role is the kind of example, behind `prefix`.
+    Their role is the kind of example, behind `prefix`; only those of `kinds` are told.
     """
 
     of: str
     first_id: int
     patience: int  # epochs between two messages about one component's examples
     prefix: str = ""
+    kinds: tuple[str, ...] = EXAMPLE_KINDS
 
     def id_of(self, component: int, kind: str) -> int:
         """Return the id of a component's example of one kind: none is ever used for another."""
@@ -232,7 +233,7 @@ LEARNERS = (
         lambda settings, sizes: ComponentExemplars(
             sizes.n_frame_dims, max_components=settings.max_components, payload_bytes=sizes.payload_bytes
         ),
-        ShownExamples(of=SCENES, first_id=1 << 32, patience=8),
+        ShownExamples(of=SCENES, first_id=1 << 32, patience=8, kinds=("most_typical",)),  # whole pictures, 5 kB each
     ),
     LearnerRow(
         TOPICS,

@@ -183,7 +183,7 @@ class Told(Restorable):
                 component=example.component_id,
             )
             for example in table
-            if example.component_id in changed
+            if example.component_id in changed and example.kind in shown.kinds
         ]
 
     def state(self) -> State:

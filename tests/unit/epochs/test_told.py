@@ -14,8 +14,8 @@ NO_EXAMPLES = SimpleNamespace(table=list)
 HEADER = bytes(64)  # frame, time, and no picture
 
 
-def learners(examples):
-    return {"exemplars": NO_EXEMPLARS, "scene_exemplars": NO_EXAMPLES, "topic_examples": examples}
+def learners(examples, name="topic_examples"):
+    return {"exemplars": NO_EXEMPLARS, "scene_exemplars": NO_EXAMPLES, "topic_examples": NO_EXAMPLES, name: examples}
 
 
 def test_examples_that_change_all_the_time_are_told_at_four_times_their_age():
@@ -38,3 +38,12 @@ def test_examples_of_a_new_component_are_told_whatever_was_told_of_others():
     assert {one.component for one in told.news(learners(examples), 1)} == {8}
     told.forget()
     assert {one.component for one in told.news(learners(examples), 2)} == {7, 8}
+
+
+def test_of_scenes_the_most_typical_picture_alone_is_told_and_of_topics_all_three():
+    examples = ComponentExemplars(1, max_components=4, payload_bytes=len(HEADER))
+    examples.offer(np.zeros((1, 1), np.float32), np.array([7]), np.zeros(1), np.array([1]), [HEADER])
+    roles = [one.role for one in Told(LEARNERS).news(learners(examples, "scene_exemplars"), 0)]
+    assert roles == ["most_typical"]
+    roles = [one.role for one in Told(LEARNERS).news(learners(examples), 0)]
+    assert roles == ["topic_most_typical", "topic_least_typical", "topic_newest"]
