@@ -8,8 +8,9 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 # Hundreds of tests start a process of their own: each would compile every module again where none are kept.
 export PYTHONDONTWRITEBYTECODE :=
-# Tests take turns on two processes; a process that runs out of tests takes over some of the other's.
-SHARED_OUT := -n 2 --dist worksteal
+# Tests take turns on three processes, as many of them wait for clocks, disks and other processes; one that runs out of
+# tests takes over some of another's.
+SHARED_OUT := -n 3 --dist worksteal
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Stillwatch needs Python 3.11 or newer; set PYTHON=..."; exit 2; }
@@ -38,12 +39,12 @@ test: $(STAMP) check ## all tests but soak and perf, kernels also without JIT an
 
 # --cov takes the folder: by its import name, coverage would load numpy before pytest does, and again after.
 test-nojit: $(STAMP) ## kernels as plain Python, every line of kernels/ covered
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/unit/kernels --cov=kernels --cov-report=term-missing:skip-covered --cov-fail-under=100 --no-cov-on-fail $(SHARED_OUT)
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -q tests/unit/kernels --cov=kernels --cov-report=term-missing:skip-covered --cov-fail-under=100 --no-cov-on-fail
 
 # Kernels, and what hands them arrays of every size: an index too far is silent without these checks, and damages the heap.
 BUILDERS := tests/unit/learn/mixture/test_compress.py tests/unit/learn/mixture/test_build.py tests/unit/learn/topics/test_build.py
 test-bounds: kernels-bounds ## kernels compiled with bounds checks, and the builders that call them
-	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/unit/kernels $(BUILDERS) $(SHARED_OUT)
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/unit/kernels $(BUILDERS)
 
 test-opencv4: setup ## HOG against OpenCV 4's own, live, in a second venv (OpenCV 5 has none)
 	$(PYTHON) -m venv build/opencv4

@@ -31,7 +31,7 @@ from stillwatch.transport.disk.run_folder import open_run
 
 pytestmark = pytest.mark.slow
 
-KILLS_OF_RECORDER = 3  # hundreds in tests/soak
+KILLS_OF_RECORDER = 2  # hundreds in tests/soak
 KILLS_OF_AGENT = 1
 
 

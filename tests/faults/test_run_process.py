@@ -24,7 +24,7 @@ from stillwatch.transport.wire import Score
 
 pytestmark = pytest.mark.slow
 
-SMALL = "synthetic:transect?n_frames={n}&width=160&height=120&seed=3"
+SMALL = "synthetic:room?n_frames={n}&width=160&height=120&seed=3"  # built at once, unlike the sea floor
 FAST = ["--set", "source.width=160", "--set", "source.height=120"]
 
 

@@ -52,6 +52,10 @@ def read_all(folder):
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()).decode("latin-1")
 
 
+def recorded_bytes(folder):
+    return sum(path.stat().st_size for path in folder.glob("recording-*"))
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("place", ["command line", "config file", "environment"])
@@ -73,9 +77,8 @@ def test_a_whole_run_shows_it_nowhere(tmp_path, place):
         )
         try:
             end = time.monotonic() + 40.0
-            while server.plays == 0 and process.poll() is None and time.monotonic() < end:
+            while recorded_bytes(record) < 20_000 and process.poll() is None and time.monotonic() < end:
                 time.sleep(0.1)
-            time.sleep(2.0)
             shown_by_ps = pathlib.Path(f"/proc/{process.pid}/cmdline").read_bytes().decode("latin-1")
             server.kill()
             time.sleep(1.0)

@@ -35,7 +35,7 @@ SMALL = [
     "encoder.warmup_frames=6",
     "features.step_px=12",
 ]
-FRAMES = 90
+FRAMES = 60
 
 
 class Nowhere:
@@ -128,7 +128,7 @@ def test_the_number_of_threads_that_libraries_may_use_changes_nothing(recorded, 
 
 def test_frames_dropped_live_are_dropped_in_the_replay(small, tmp_path, monkeypatch):
     real = Capture.next
-    dropped = {7, 8, 31, 32, 33, 60}
+    dropped = {7, 8, 31, 32, 33, 50}
 
     def lossy(self, timeout_s):
         frame = real(self, timeout_s)
@@ -258,7 +258,7 @@ def unbroken(small):
     return frames, values, sink.alerts, digest
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 20))])
 def test_a_restart_at_any_frame_goes_on_with_the_same_bits(small, unbroken, tmp_path, seed):
     frames, values, alerts, digest = unbroken
     stop = int(np.random.default_rng(seed).integers(1, len(frames)))
@@ -286,7 +286,7 @@ def test_a_run_stopped_and_started_again_ends_where_an_unbroken_one_does(small, 
     options = RunOptions(out=tmp_path / "rec", record=tmp_path / "rec")
 
     def stop_at_forty(progress):
-        if progress.counts.frames >= 40:
+        if progress.counts.frames >= 30:
             options.stop.set()
 
     options.on_progress = stop_at_forty
@@ -302,7 +302,7 @@ def test_a_run_stopped_and_started_again_ends_where_an_unbroken_one_does(small, 
 
 def test_replay_from_a_frame_begins_at_the_nearest_checkpoint(small, tmp_path):
     options = RunOptions(out=tmp_path / "rec", record=tmp_path / "rec")
-    options.on_progress = lambda progress: options.stop.set() if progress.counts.frames >= 40 else None
+    options.on_progress = lambda progress: options.stop.set() if progress.counts.frames >= 30 else None
     stopped = run_agent(small, options).counts.frames
     whole = _run(small, tmp_path / "rec", tmp_path / "rec")
     replay = Replay(tmp_path / "rec", Nowhere(), first=stopped + 5)
@@ -316,7 +316,7 @@ def test_a_recording_whose_beginning_was_deleted_is_replayed_from_a_checkpoint(s
     storage = msgspec.structs.replace(small.storage, max_file_bytes=100_000)
     config = msgspec.structs.replace(small, storage=storage)
     options = RunOptions(out=tmp_path / "run", record=tmp_path / "rec")
-    options.on_progress = lambda progress: options.stop.set() if progress.counts.frames >= 50 else None
+    options.on_progress = lambda progress: options.stop.set() if progress.counts.frames >= 35 else None
     run_agent(config, options)
     whole = _run(config, tmp_path / "run", tmp_path / "rec")
     files = log_files(tmp_path / "rec")

@@ -111,7 +111,7 @@ def check(shown, sent, alerts, waiting):
 
 @pytest.mark.slow
 def test_a_killed_station_loses_and_doubles_nothing(tmp_path):
-    check(*kill_many_times(tmp_path, 5, seed=1))
+    check(*kill_many_times(tmp_path, 3, seed=1))
 
 
 @pytest.mark.soak

@@ -261,8 +261,9 @@ def test_another_size_is_judged_afresh_after_reshape():
         "underwater/habcam_transect.mp4",
     ],
 )
+@pytest.mark.parametrize("most", [150, pytest.param(100_000, marks=pytest.mark.soak, id="whole")])
 @pytest.mark.slow
-def test_the_shared_clips_pass_whole(name):
+def test_every_frame_of_the_shared_clips_passes(name, most):
     from data_location import data_dir
 
     from stillwatch.settings.config import SourceConfig
@@ -275,7 +276,7 @@ def test_the_shared_clips_pass_whole(name):
     judge = Gate(GateConfig(), height=size[1], width=size[0])
     rule = MOVING if name.startswith("under") else FIXED
     count = 0
-    while (raw := source.read()) is not None:
+    while count < most and (raw := source.read()) is not None:
         grey, colour = fit_box(raw.colour, size)
         verdict = judge.judge(Frame(grey, colour, raw.source_ns, raw.source_ns, 0, 0, count, 0, raw.flags), rule)
         assert verdict.accepted, (count, verdict)

@@ -129,7 +129,7 @@ def test_descriptors_have_unit_norm_or_are_flat_and_zero():
     np.testing.assert_allclose(np.linalg.norm(out, axis=1), ~dense.flat, atol=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 300), (300, 1), (2, 2), (3, 5), (16, 16), (17, 13), (31, 64)])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 100), (100, 1), (2, 2), (3, 5), (16, 16), (17, 13), (31, 64)])
 @pytest.mark.parametrize("kind", ["black", "white", "noise"])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
 def test_any_frame_gives_finite_descriptors(shape, kind, dtype):

@@ -1,5 +1,6 @@
 """What a restart keeps and refuses: whole states go on, others are named and change nothing."""
 
+import functools
 import pathlib
 
 import numpy as np
@@ -23,14 +24,19 @@ class Kept(list):
         self.append(message)
 
 
+def pipeline_of(*settings):
+    sink = Kept()
+    made = Pipeline(load_config(None, [*SMALL, *settings]), sink, VirtualClock())
+    made.sent = sink
+    return made
+
+
 @pytest.fixture
 def make():
     made = []
 
     def make(*settings):
-        sink = Kept()
-        made.append(Pipeline(load_config(None, [*SMALL, *settings]), sink, VirtualClock()))
-        made[-1].sent = sink
+        made.append(pipeline_of(*settings))
         return made[-1]
 
     yield make
@@ -38,10 +44,15 @@ def make():
         pipeline.close()
 
 
+@functools.cache
+def world():
+    """The one world of these tests: to build one takes as long as sixty steps through it."""
+    return make_world("transect", seed=1, n_frames=400, width=160, height=120)
+
+
 def frames(n, start=0):
-    scene = make_world("transect", seed=1, n_frames=400, width=160, height=120)
     for i in range(start, start + n):
-        colour = scene.render(i)
+        colour = world().render(i)
         grey = colour.mean(axis=2).astype(np.uint8)
         yield Frame(grey, colour, i * 10**8, i * 10**8, 0, 0, i)
 
@@ -78,15 +89,22 @@ def test_a_topics_name_and_shares_are_kept_over_restarts_and_models(make):
     assert topic in told[-1].ids
 
 
+@pytest.fixture(scope="module")
+def at_work():
+    """A pipeline after 30 frames, for tests that hold that it stays as it was."""
+    pipeline = pipeline_of()
+    for frame in frames(30):
+        pipeline.step(frame)
+    yield pipeline
+    pipeline.close()
+
+
 @pytest.mark.parametrize(
     "missing", ["pipeline.frames", "pipeline.labels", "learners.schedule.", "learners.nearest.ids", "gate."]
 )
-def test_a_state_without_a_part_is_refused_and_changes_nothing(make, missing):
-    pipeline, other = make(), make()
-    for frame in frames(30):
-        pipeline.step(frame)
-        other.step(frame)
-    state = {name: array for name, array in other.state().items() if not name.startswith(missing)}
+def test_a_state_without_a_part_is_refused_and_changes_nothing(at_work, missing):
+    pipeline = at_work
+    state = {name: array for name, array in pipeline.state().items() if not name.startswith(missing)}
     before = state_hash(pipeline.state())
     with pytest.raises(SnapshotError):
         pipeline.restore(state)

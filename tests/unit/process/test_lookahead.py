@@ -1,5 +1,7 @@
 """Frames described ahead of their turn: the same bits, in the same order, with nothing left behind."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,6 @@ from stillwatch.settings import load_config
 from stillwatch.worlds import make_world
 
 SMALL = ["source.width=160", "source.height=120", "patches.memory=600", "scenes.memory=60"]
-WORLD = make_world("transect", seed=1, n_frames=400, width=160, height=120)
 N_FRAMES = 60
 
 
@@ -19,10 +20,15 @@ class Silent:
         pass
 
 
+@functools.cache
+def world():
+    return make_world("transect", seed=1, n_frames=400, width=160, height=120)
+
+
 def frames(n):
     """Some are refused, and the last third is of another size."""
     for i in range(n):
-        colour = WORLD.render(i) * (i % 20 != 19)
+        colour = world().render(i) * (i % 20 != 19)
         if i >= 2 * n // 3:
             colour = np.ascontiguousarray(colour[:96, :128])
         yield Frame(colour.mean(axis=2).astype(np.uint8), colour, i * 10**8, i * 10**8, 0, 0, i)

@@ -8,8 +8,9 @@ import pytest
 from stillwatch.base.errors import UsageError
 from stillwatch.worlds.catalogue import WEATHERS, WORLDS, make_world
 
-SMALL = {"width": 160, "height": 120}  # building a transect takes as long as its area is large
+SMALL = {"width": 160, "height": 120}
 ALL = pytest.mark.parametrize("name", WORLDS)
+FEW_SEEDS = [0, pytest.param(1, marks=pytest.mark.soak), pytest.param(2, marks=pytest.mark.soak)]
 
 
 @functools.cache
@@ -28,7 +29,7 @@ def test_frames_depend_on_seed_and_number_only(name):
 
 @ALL
 def test_other_seeds_give_other_worlds(name):
-    assert not np.array_equal(world(name, 0).render(0), world(name, 1).render(0))
+    assert not np.array_equal(world(name, 0).render(0), world(name, 3).render(0))
 
 
 @ALL
@@ -48,7 +49,7 @@ def test_every_weather_can_be_rendered_with_shake(name, weather):
 
 
 @ALL
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*FEW_SEEDS, 3])
 def test_events_are_inside_the_stream_and_in_order(name, seed):
     scene = world(name, seed)
     events = scene.truth()["events"]
@@ -70,7 +71,7 @@ def test_what_enters_a_fixed_scene_is_seen_from_the_first_to_the_last_frame_of_i
             assert (np.abs(scene.render(i).astype(int) - empty.render(i)).max(axis=2) > 10).sum() < 5
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", FEW_SEEDS)
 def test_new_ground_enters_the_transect_at_the_top_within_its_event(seed):
     scene = make_world("transect", seed, noise=0, drift=0, **SMALL)
     quiet = make_world("transect", seed, noise=0, drift=0, quiet=True, **SMALL)
@@ -93,14 +94,14 @@ def test_a_quiet_scene_has_no_events(name):
 
 
 def test_a_long_transect_shows_nothing_for_the_first_time_after_every_species_was_seen():
-    events = make_world("transect", 0, n_frames=6000, **SMALL).truth()["events"]
+    events = world("transect", 0, n_frames=20_000).truth()["events"]
     whats = [event["what"] for event in events]
     assert len(whats) == len(set(whats)) == 7  # three habitats besides sand, four animals
 
 
 @ALL
 def test_a_frame_far_into_a_long_stream_can_be_rendered(name):
-    assert make_world(name, 0, n_frames=20_000, **SMALL).render(19_999).any()
+    assert world(name, 0, n_frames=20_000).render(19_999).any()
 
 
 def test_parameters_may_come_as_text_from_a_uri():

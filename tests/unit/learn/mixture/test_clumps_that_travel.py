@@ -1,5 +1,7 @@
 """Clumps that leave a mixture: what they hold, and the model that is learnt from them alone."""
 
+import functools
+
 import numpy as np
 import pytest
 from mixture_cases import FAMILIES, FORMS, clusters, covariance_of
@@ -17,6 +19,12 @@ def curve(n, seed=0):
     rng = np.random.default_rng(seed)
     angle = 2 * np.pi * rng.uniform(size=(n, 1))
     return 3 * np.sin(angle * [1, 1, 2, 2, 3, 3] + 0.7 * np.arange(6)) + 0.4 * rng.normal(size=(n, 6))
+
+
+@functools.cache
+def model_of_the_curve(**more):
+    """A model of 8000 rows about the curve, which no test changes."""
+    return MemoryBoundedMixture(memory=800, **more).fit(curve(8000))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -50,7 +58,7 @@ def test_each_clump_names_the_component_it_is_of(form):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("left_out", [(), ("component",), ("component", "shift", "scale")])
 def test_a_model_of_the_clumps_alone_scores_held_out_rows_within_a_twentieth_of_a_nat(left_out, form):
-    model = MemoryBoundedMixture(memory=800, **settings(form)).fit(curve(8000))
+    model = model_of_the_curve(**settings(form))
     clumps = {name: array for name, array in model.clumps_.items() if name not in left_out}
     again = MemoryBoundedMixture.from_clumps(clumps, **settings(form))
     held = curve(2000, 1)
@@ -71,7 +79,7 @@ def test_components_keep_their_names_and_new_ones_get_others(form):
 
 @pytest.mark.parametrize("covariance", FAMILIES)
 def test_rounded_to_a_byte_and_without_the_smallest_they_still_make_the_model(covariance):
-    model = MemoryBoundedMixture(memory=800, covariance=covariance).fit(curve(8000))
+    model = model_of_the_curve(covariance=covariance)
     clumps = model.clumps_
     second = "variance" if covariance == "diagonal" else "covariance"
     clumps = {name: clumps[name] for name in ("count", "mean", second)}

@@ -112,11 +112,11 @@ def test_same_bits_in_another_thread(form):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_memory_is_exact_and_never_grows(form):
-    rows, _ = clusters(1, n_rows=6000, n_clusters=9)
-    learner(form, memory=2000).partial_fit(rows)  # what is loaded once is loaded
+    rows, _ = clusters(1, n_rows=3000, n_clusters=9)
+    learner(form, memory=1000).partial_fit(rows)  # what is loaded once is loaded
     tracemalloc.start()
     try:
-        model = learner(form, memory=2000)
+        model = learner(form, memory=1000)
         taken = tracemalloc.get_traced_memory()[0]
         before = model.memory_bytes()
         model.partial_fit(rows)

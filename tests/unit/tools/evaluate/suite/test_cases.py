@@ -13,6 +13,7 @@ from stillwatch.tools.evaluate.suite.cases import Case, after_start, looped_trut
 from stillwatch.tools.evaluate.suite.clips import Clip, Stream, stamp_ns
 from stillwatch.tools.evaluate.suite.command import above_on_every_group, alerts_in_a_day, by_group, main, summary
 from stillwatch.tools.evaluate.suite.runner import frames
+from stillwatch.tools.evaluate.suite.worlds import MadeWorld
 from stillwatch.tools.evaluate.truth import Truth
 
 
@@ -119,8 +120,9 @@ def run_command(*words):
 
 
 @pytest.mark.slow
-def test_one_world_printed_as_json_has_the_bound_names(capsys):
+def test_one_world_printed_as_json_has_the_bound_names(capsys, monkeypatch):
     data_dir("caltech")
+    monkeypatch.setattr(MadeWorld, "n_frames", 240)
     assert run_command("--groups", "made", "--worlds", "1", "--baselines", "difference", "--json") == 0
     result = of_schema("evaluate suite", capsys.readouterr().out)
     assert {"rows", "found", "total", "false_alerts_per_hour", "mean_auc"} <= set(result)

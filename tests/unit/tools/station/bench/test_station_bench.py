@@ -16,11 +16,11 @@ def rows(capsys, *options):
 
 
 def test_a_small_fleet_is_heard_whole_and_its_alerts_reach_the_page(capsys, monkeypatch):
-    monkeypatch.setattr("stillwatch.tools.station.bench.load.SETTLE_S", 2.0)
-    sizes = ("--agents", "3", "--seconds", "6", "--alerts-an-hour", "1200")
+    monkeypatch.setattr("stillwatch.tools.station.bench.load.SETTLE_S", 1.0)
+    sizes = ("--agents", "3", "--seconds", "4", "--alerts-an-hour", "1800")
     (row,) = rows(capsys, "--only", "load", *sizes)
     assert (row["agents_heard"], row["lost"]) == (3, 0)
-    assert row["scores_kept"] == row["scores_sent"] > 100
+    assert row["scores_kept"] == row["scores_sent"] > 60
     assert row["alerts_shown"] == row["alerts_kept"] == row["alerts_sent"] > 0
     assert 0 < row["cpu"]
     assert row["delay_median_s"] <= row["delay_p99_s"] <= row["delay_most_s"]

@@ -13,8 +13,12 @@ from stillwatch.transport.live import generate_keys, load_server_keys
 from stillwatch.transport.wire import DICTIONARY, Exemplar, LogNotice, TransportError
 
 NOISE = b"\xc1" + b"\x00" * 64
-_coder = zlib.compressobj(9, wbits=-15, zdict=DICTIONARY)
-BOMB = b"\xc1" + _coder.compress(bytes(100_000_000)) + _coder.flush()  # 100 MB in 100 kB
+
+
+def bomb():
+    """Return 100 kB that would become 100 MB."""
+    coder = zlib.compressobj(9, wbits=-15, zdict=DICTIONARY)
+    return b"\xc1" + coder.compress(bytes(100_000_000)) + coder.flush()
 
 
 @contextlib.contextmanager
@@ -172,11 +176,12 @@ def test_bytes_that_are_no_messages_are_counted_and_said(tmp_path):
 
     with zmq.Context() as context, context.socket(zmq.PUB) as socket, agents(tmp_path, "good") as (good,):
         socket.bind(Liar.endpoint)
+        payloads = (bomb(), NOISE, b"")
         with hearing(tmp_path / "s.db", Liar, good) as station:
             joined(station, good)
 
             def is_said():
-                for payload in (BOMB, NOISE, b""):
+                for payload in payloads:
                     socket.send_multipart([b"v2/cam1/alert/", payload])
                 return "cannot be read" in (station.store.agent("cam1") or {"trouble": ""})["trouble"]
 

@@ -183,8 +183,11 @@ def test_every_picture_has_a_text_and_every_field_a_name(visit):
         assert not nameless, path
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", list(SIZES))
+LOOKS = [("desk", "light"), ("phone", "dark")]
+MORE_LOOKS = [pytest.param(*look, marks=pytest.mark.soak) for look in (("desk", "dark"), ("phone", "light"))]
+
+
+@pytest.mark.parametrize(("size", "scheme"), [*LOOKS, *MORE_LOOKS])
 def test_no_page_is_wider_than_its_window(visit, size, scheme):
     SCREENS.mkdir(parents=True, exist_ok=True)
     page = visit("/", size=size, scheme=scheme)

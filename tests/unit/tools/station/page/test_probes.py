@@ -3,6 +3,7 @@
 No answer is a 500, none holds a text of an agent's as markup, and nobody does what his role does not allow.
 """
 
+import functools
 import html.parser
 import re
 import time
@@ -100,6 +101,7 @@ class Markup(html.parser.HTMLParser):
                 self.found.append(f"{tag} {name}={value}")
 
 
+@functools.cache  # most answers to strange values are the same page
 def what_could_run(text):
     markup = Markup()
     markup.feed(text)
