@@ -6,7 +6,7 @@ is added by a row at the end: nothing else asks for learners by name, but those 
 
 import enum
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -154,35 +154,24 @@ def _offer_examples(
 # -- how each is made from its section of the config -----------------------------------------------------------
 
 
+_BOTH = ("memory", "epoch_size", "prior_scale", "max_components", "max_iterations")
+_OF_MIXTURE = (*_BOTH, "horizon", "concentration")
+_OF_TOPICS = (*_BOTH, "document_groups")
+
+
+def _given(settings: MixtureConfig | TopicsConfig, names: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that learner and config call by one name, and the half-life: 0 in the config is none."""
+    return {name: getattr(settings, name) for name in names} | {"halflife": settings.halflife or None}
+
+
 def _mixture(
     settings: MixtureConfig, n_dims: int, covariance: Literal["diagonal", "full"], seed: int
 ) -> MemoryBoundedMixture:
-    return MemoryBoundedMixture(
-        covariance=covariance,
-        memory=settings.memory,
-        epoch_size=settings.epoch_size,
-        horizon=settings.horizon,
-        concentration=settings.concentration,
-        prior_scale=settings.prior_scale,
-        max_components=settings.max_components,
-        max_iterations=settings.max_iterations,
-        halflife=settings.halflife or None,
-        seed=seed,
-    ).allocate(n_dims)
+    return MemoryBoundedMixture(covariance=covariance, seed=seed, **_given(settings, _OF_MIXTURE)).allocate(n_dims)
 
 
 def _topics(settings: TopicsConfig, n_dims: int, seed: int) -> MemoryBoundedTopics:
-    return MemoryBoundedTopics(
-        covariance="full",
-        memory=settings.memory,
-        epoch_size=settings.epoch_size,
-        document_groups=settings.document_groups,
-        prior_scale=settings.prior_scale,
-        max_components=settings.max_components,
-        max_iterations=settings.max_iterations,
-        halflife=settings.halflife or None,
-        seed=seed,
-    ).allocate(n_dims)
+    return MemoryBoundedTopics(covariance="full", seed=seed, **_given(settings, _OF_TOPICS)).allocate(n_dims)
 
 
 def _exemplars(settings: Any, sizes: Sizes) -> StreamGreedy:

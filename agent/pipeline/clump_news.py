@@ -10,8 +10,8 @@ import numpy as np
 
 from stillwatch.epochs import EpochModel, HeldClumps
 from stillwatch.learn import StudentMixture
+from stillwatch.pipeline.model_news import is_worth_telling
 
-LEAST_NEWS = 0.05  # nats a sample that believing the clumps told before costs: less is not told
 PATIENCE = 1200.0  # nats a sample times seconds: how long small news waits for more
 
 
@@ -32,25 +32,24 @@ class ClumpNews:
         """Tell all clumps again."""
         self._told = {}
 
-    def tell(self, learnt: EpochModel, *, t_ns: int, at_once: bool = False) -> bool:
-        """Return whether the clumps are to be told, and take them for told then.
+    def tell(self, learnt: EpochModel, *, t_ns: int, at_once: bool = False) -> HeldClumps | None:
+        """Return the clumps if there are some that are to be told, and take them for told then.
 
         at_once : bool
             Whatever they say, unless they are of the epoch told last.
         """
         held, told = learnt.held, self._told.get(learnt.name)
         if held is None:
-            return False
+            return None
         if told is not None and told.t_ns <= t_ns:
             if at_once:
                 is_due = held.epoch != told.epoch
             else:
-                news = _news(told.mixture, learnt.mixture, held)
-                is_due = news >= LEAST_NEWS and news * (t_ns - told.t_ns) / 1e9 >= PATIENCE
+                is_due = is_worth_telling(_news(told.mixture, learnt.mixture, held), t_ns - told.t_ns, PATIENCE)
             if not is_due:
-                return False
+                return None
         self._told[learnt.name] = _Told(learnt.mixture, held.epoch, t_ns)
-        return True
+        return held
 
 
 def _news(known: StudentMixture, mixture: StudentMixture, held: HeldClumps) -> float:

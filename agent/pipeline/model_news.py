@@ -12,9 +12,17 @@ from stillwatch.transport.mirror import divergence, posterior_gaussians, summary
 from stillwatch.transport.wire import changed_model, model_change
 from stillwatch.transport.wire import messages as m
 
-LEAST_NEWS = 0.05  # nats a sample that believing the model told before costs: less is not told
+LEAST_NEWS = 0.05  # nats a sample that believing what was told before costs: less is not told
 PATIENCE = 15.0  # nats a sample times seconds: how long small news waits for more
 SHARE_LEFT = 0.2  # of the news may stay untold in components that hardly moved
+
+
+def is_worth_telling(news: float, waited_ns: int, patience: float) -> bool:
+    """Return whether news, nats a sample, are enough for the time since the last: the less, the later, or never.
+
+    patience : nats a sample times seconds
+    """
+    return news >= LEAST_NEWS and news * waited_ns / 1e9 >= patience
 
 
 @dataclass(slots=True)
@@ -40,8 +48,7 @@ class ModelNews:
             return True
         if at_once:
             return model.model_epoch != told.model.model_epoch
-        news = float(_costs(told.model, model).sum())
-        return news >= LEAST_NEWS and news * (model.t_ns - told.t_ns) / 1e9 >= PATIENCE
+        return is_worth_telling(float(_costs(told.model, model).sum()), model.t_ns - told.t_ns, PATIENCE)
 
     def tell(self, model: m.Model) -> m.Model:
         """Return the message by which stations come to know the model: the whole, or what has moved of it."""

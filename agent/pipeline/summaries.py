@@ -171,8 +171,8 @@ class Summaries:
         for exemplar in self._exemplars.tell(report.exemplars):
             yield self._exemplar(exemplar, labels)
         for learnt in report.learnt:
-            if learnt.held is not None and self._clumps.tell(learnt, t_ns=report.t_ns, at_once=is_last):
-                yield self._of_clumps(learnt, learnt.held, report)
+            if (held := self._clumps.tell(learnt, t_ns=report.t_ns, at_once=is_last)) is not None:
+                yield self._of_clumps(learnt, held, report)
 
     def _of_clumps(self, learnt: EpochModel, held: HeldClumps, report: EpochReport) -> m.Clumps:
         return m.Clumps(

@@ -20,7 +20,17 @@ from stillwatch.settings.config import (
     SourceConfig,
     TopicsConfig,
 )
-from stillwatch.settings.reader import Problem, allowed, config_hash, config_toml, load_config, recorded_config
+from stillwatch.settings.reader import (
+    Problem,
+    allowed,
+    config_hash,
+    config_toml,
+    key_lines,
+    load_config,
+    read_text,
+    recorded_config,
+    unknown_word,
+)
 
 __all__ = [
     "MAX_EPOCH_FRAMES",
@@ -40,6 +50,9 @@ __all__ = [
     "allowed",
     "config_hash",
     "config_toml",
+    "key_lines",
     "load_config",
+    "read_text",
     "recorded_config",
+    "unknown_word",
 ]

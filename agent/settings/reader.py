@@ -56,12 +56,12 @@ def load_config(
     """
     problems: list[Problem] = []
     name = str(path) if path is not None else "defaults"
-    text = _read_text(path, name) if path is not None else ""
+    text = read_text(path, "a config") if path is not None else ""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([Problem(name, "", "", f"not valid TOML: {error}")]) from None
-    lines = _key_lines(text)
+    lines = key_lines(text)
     overrides = list(overrides)
     replaced = any(override.partition("=")[0].strip() == SOURCE_URI for override in overrides)
     unread = {SOURCE_URI} if replaced or not opens_source else set()
@@ -108,11 +108,12 @@ def _toml_value(value: Any) -> str:
     return msgspec.json.encode(value).decode()  # JSON strings, numbers and booleans are TOML's
 
 
-def _read_text(path: str | os.PathLike[str], name: str) -> str:
-    file = pathlib.Path(path)
+def read_text(path: str | os.PathLike[str], what: str) -> str:
+    """Return the text of a settings file; ConfigError where it cannot be read or is too large for `what`."""
+    file, name = pathlib.Path(path), str(path)
     try:
         if file.stat().st_size > _MAX_FILE_BYTES:
-            message = f"{file.stat().st_size} bytes is too large for a config, limit {_MAX_FILE_BYTES}"
+            message = f"{file.stat().st_size} bytes is too large for {what}, limit {_MAX_FILE_BYTES}"
             raise ConfigError([Problem(name, "", "", message)])
         return file.read_text(encoding="utf-8")
     except OSError as error:
@@ -121,7 +122,7 @@ def _read_text(path: str | os.PathLike[str], name: str) -> str:
         raise ConfigError([Problem(name, "", "", f"not UTF-8 text at byte {error.start}")]) from None
 
 
-def _key_lines(text: str) -> dict[str, int]:
+def key_lines(text: str) -> dict[str, int]:
     """Map dotted keys to 1-based lines, for one-line keys under plain [section] headers: all that we document."""
     found: dict[str, int] = {}
     section = ""
@@ -159,7 +160,7 @@ def _convert_sections(
         sections[section] = msgspec.structs.asdict(getattr(defaults, section))
     for section, values in table.items():
         if section not in known:
-            problems.append(Problem(name, section, "", _unknown(section, known, "section"), lines.get(section, 0)))
+            problems.append(Problem(name, section, "", unknown_word(section, known, "section"), lines.get(section, 0)))
         elif not isinstance(values, dict):
             message = f"{_short(values)} is not a section: write [{section}] and its keys below"
             problems.append(Problem(name, section, _short(values), message, lines.get(section, 0)))
@@ -187,7 +188,7 @@ def _convert_key(
         problems.append(Problem(place.file, place.key, _short(value), message, place.line))
 
     if key not in fields:
-        complain(_unknown(key, list(fields), "key"))
+        complain(unknown_word(key, list(fields), "key"))
         return
     if isinstance(value, float) and not math.isfinite(value):
         complain(f"{value} is not a finite number")
@@ -212,7 +213,7 @@ def _apply_override(override: str, sections: Sections, problems: list[Problem]) 
         problems.append(Problem("--set", override, "", "write it as section.key=value"))
         return
     if section not in sections:
-        problems.append(Problem("--set", place.key, raw, _unknown(section, list(sections), "section")))
+        problems.append(Problem("--set", place.key, raw, unknown_word(section, list(sections), "section")))
         return
     try:
         value = tomllib.loads(f"value = {raw}")["value"]
@@ -221,7 +222,8 @@ def _apply_override(override: str, sections: Sections, problems: list[Problem]) 
     _convert_key(section, key, value, sections, place, problems)
 
 
-def _unknown(word: str, known: list[str], what: str) -> str:
+def unknown_word(word: str, known: list[str], what: str) -> str:
+    """Return what is wrong with a word that is none of those known: which of them it is like, or all of them."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f"unknown {what}; did you mean {near[0]}?" if near else f"unknown {what}; known are {', '.join(known)}"
 

@@ -4,7 +4,6 @@ Read when a station starts. Sections [station] and [page] are there once; [agent
 [tell.NAME] once for each agent, modem and way out.
 """
 
-import difflib
 import math
 import pathlib
 import re
@@ -15,10 +14,9 @@ import msgspec
 from msgspec import Meta
 
 from stillwatch.base import ConfigError, secrets
-from stillwatch.settings import Problem, allowed
+from stillwatch.settings import Problem, allowed, key_lines, read_text, unknown_word
 from stillwatch.transport.thin import PRESETS
 
-_MAX_FILE_BYTES = 1_000_000
 AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 Port = Annotated[int, Meta(ge=0, le=65_535)]
 Days = Annotated[float, Meta(gt=0.0, le=36_500.0)]
@@ -117,19 +115,19 @@ def load_settings(path: str | None) -> StationSettings:
     """
     if path is None:
         return StationSettings()
-    text = _read(path)
+    text = read_text(path, "settings")
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError([Problem(path, "", "", f"not valid TOML: {error}")]) from None
-    reader = _Reader(path, _lines_of(text))
+    reader = _Reader(path, key_lines(text))
     values = {name: reader.section(name, kind, table.get(name, {})) for name, kind in _ONCE.items()}
     for name, kind in _MANY.items():
         values[name] = reader.sections(name, kind, table.get(name, {}))
     known = [*_ONCE, *_MANY]
     for name in table:
         if name not in known:
-            reader.complain(name, "", _unknown(name, known, "section"))
+            reader.complain(name, "", unknown_word(name, known, "section"))
     settings = StationSettings(**values)
     _check(settings, reader)
     if reader.problems:
@@ -158,7 +156,7 @@ class _Reader:
         for key, value in values.items():
             dotted = f"{name}.{key}"
             if key not in fields:
-                self.complain(dotted, value, _unknown(key, list(fields), "key"))
+                self.complain(dotted, value, unknown_word(key, list(fields), "key"))
                 continue
             try:
                 value = secrets.expand(value) if isinstance(value, str) else value
@@ -222,34 +220,3 @@ def _files(settings: StationSettings) -> list[tuple[str, str]]:
         files += [(f"agents.{name}.key", agent.key), (f"agents.{name}.server", agent.server)]
     files += [(f"thin.{name}.key_file", modem.key_file) for name, modem in settings.thin.items()]
     return files + [(f"tell.{name}.ca_file", way.ca_file) for name, way in settings.tell.items()]
-
-
-def _read(path: str) -> str:
-    file = pathlib.Path(path)
-    try:
-        if file.stat().st_size > _MAX_FILE_BYTES:
-            message = f"{file.stat().st_size} bytes is too large for settings, limit {_MAX_FILE_BYTES}"
-            raise ConfigError([Problem(path, "", "", message)])
-        return file.read_text("utf-8")
-    except OSError as error:
-        raise ConfigError([Problem(path, "", "", f"cannot read: {error.strerror}")]) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError([Problem(path, "", "", f"not UTF-8 text at byte {error.start}")]) from None
-
-
-def _lines_of(text: str) -> dict[str, int]:
-    """Map dotted keys to lines, of one-line keys below plain headers."""
-    found: dict[str, int] = {}
-    section = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := re.match(r"\s*\[\s*([A-Za-z0-9_.-]+)\s*\]", line):
-            section = header[1]
-            found.setdefault(section, number)
-        elif key := re.match(r"\s*([A-Za-z0-9_-]+)\s*=", line):
-            found.setdefault(f"{section}.{key[1]}" if section else key[1], number)
-    return found
-
-
-def _unknown(word: str, known: list[str], what: str) -> str:
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"unknown {what}; did you mean {near[0]}?" if near else f"unknown {what}; known are {', '.join(known)}"

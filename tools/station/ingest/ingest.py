@@ -18,6 +18,7 @@ from stillwatch.tools.station.ingest.thin import Modem, ThinEar
 from stillwatch.tools.station.settings import StationSettings, ThinSection
 from stillwatch.tools.station.store import Claims, Store, StoreError
 from stillwatch.tools.station.tell import Router
+from stillwatch.tools.station.workers import Workers
 from stillwatch.transport.live import ClientKeys, derived_endpoint, load_client_keys
 from stillwatch.transport.wire import TransportError
 
@@ -52,7 +53,7 @@ class Ingest:
         self.thin = ThinEar(settings.thin, self._scribes["thin"], self._claims, clock, self._modem)
         self.folders = FolderEar(settings.station.folders, store, self._scribes["folders"], clock)
         self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._workers = Workers("station", self._stop)
         self._fault = ""
 
     def start(self) -> None:
@@ -63,15 +64,11 @@ class Ingest:
         if self._settings.station.folders:
             works["folders"] = self.folders.run
         for name, work in works.items():
-            thread = threading.Thread(target=self._guarded, args=(name, work), name=f"station-{name}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+            self._workers.start(name, self._guarded, name, work)
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """Write what is left, and end."""
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(timeout_s)
+        self._workers.stop(timeout_s)
         self._claims.close()
 
     def told(self) -> dict[str, Told]:

@@ -16,6 +16,7 @@ from stillwatch.tools.station.settings import TellSection
 from stillwatch.tools.station.store import Claims, Store, StoreError
 from stillwatch.tools.station.tell.mqtt import Mqtt
 from stillwatch.tools.station.tell.ways import Command, Email, NotSent, Outgoing, Way, Webhook
+from stillwatch.tools.station.workers import Workers
 
 _log = logging.getLogger("stillwatch.station")
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 1800.0
@@ -66,21 +67,17 @@ class Teller:
         self._name, self._make = name, make
         self._claims = Claims(store)
         self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._workers = Workers("tell", self._stop)
         self._faults: dict[str, str] = {}
 
     def start(self) -> None:
         """Begin to tell, in threads."""
         for name, section in self._sections.items():
-            thread = threading.Thread(target=self._tell, args=(name, section), name=f"tell-{name}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+            self._workers.start(name, self._tell, name, section)
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """End; what is not sent yet is sent by the next process."""
-        self._stop.set()
-        for thread in self._threads:
-            thread.join(timeout_s)
+        self._workers.stop(timeout_s)
         self._claims.close()
 
     def channels(self) -> list[dict[str, str]]:
