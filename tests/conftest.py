@@ -2,6 +2,7 @@
 
 What transport tests ask for: sockets that cannot leak."""
 
+import gc
 import random
 
 import hypothesis
@@ -13,6 +14,15 @@ from stillwatch.base import secrets
 # No deadline: on a machine with other work a first example that compiles or waits takes as long as it takes.
 hypothesis.settings.register_profile("stillwatch", deadline=None)
 hypothesis.settings.load_profile("stillwatch")
+
+# Modules and tests stay to the end: to walk over them again and again takes a seventh of collection.
+gc.disable()
+
+
+def pytest_collection_finish():
+    """Count all that was collected as staying, and look for garbage among what comes after it."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
