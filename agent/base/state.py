@@ -94,6 +94,12 @@ def check_arrays(state: State, wanted: Mapping[str, Array], where: str) -> None:
         _check_array(np.asarray(state[name]), array, f"{where}: {name}")
 
 
+def check_room(n: int, room: int, where: str) -> None:
+    """Raise SnapshotError where a saved state has more places than there is room for."""
+    if n > room:
+        raise SnapshotError(f"{where}: the saved state has {n} places, there is room for {room}")
+
+
 def _check_array(given: np.ndarray, wanted: Array, where: str) -> None:
     dtype = np.dtype(wanted.dtype)
     fits = given.ndim == len(wanted.shape) and all(

@@ -23,6 +23,7 @@ from stillwatch.novelty.rules import (
     MAX_RARITY,
     NARROW,
     NS,
+    UNLIKE,
     UPPER,
 )
 
@@ -65,7 +66,7 @@ class FrameLevel(Recorded):
     @staticmethod
     def level_of(unlikeness: np.ndarray) -> float:
         """Return the root of what is unlike, summed over patches from one unit on."""
-        return math.sqrt(float(unlikeness[unlikeness >= 1.0].sum()))
+        return math.sqrt(float(unlikeness[unlikeness >= UNLIKE].sum()))
 
     def is_least(self, unlikeness: np.ndarray) -> bool:
         """Whether so little is unlike that nothing would be told of it, however quiet the place."""

@@ -13,9 +13,9 @@ from stillwatch.base import Array as Saved
 from stillwatch.base import (
     Commit,
     Restorable,
-    SnapshotError,
     State,
     check_arrays,
+    check_room,
     prepare_record,
     record_state,
     saved,
@@ -252,8 +252,7 @@ class PlaceMemory(Restorable):
         counts = _Counts()
         prepare_record(counts, without_prefix("counts", state), "places")()
         n, n_dims, where = counts.places, self._past.shape[2], "places"
-        if n > len(self._past):
-            raise SnapshotError(f"{where}: the saved state has {n} places, there is room for {len(self._past)}")
+        check_room(n, len(self._past), where)
         arrays = {name: array for name, array in state.items() if not name.startswith("counts.")}
         wanted = {
             "past": Saved(np.int16, (n, counts.held, n_dims)),

@@ -80,6 +80,14 @@ LEAST_STRIPE = 128  # places that are measured a frame at least: where there are
 EARLY_SAMPLES = 6.0  # with so many samples distances count half: moments near each other are alike
 MOST_UNLIKE = 4.0  # logarithm of the distance over the usual: one absurd patch must not be a whole region
 
+# -- a fixed camera: what stays from frame to frame (coherence.py) -------------------------------------------
+
+UNLIKE = 1.0  # unlikeness from which a patch is unlike its place: e times the usual distance
+COHERENT_S = 0.3  # seconds between two frames at most: after a longer pause what passes may be anywhere
+INCOHERENT = 0.1  # of agreement above chance: rain and flicker have as little,
+COHERENT = 0.4  # things have as much, even a car at five frames a second
+LEAST_ABSENT = 0.02  # of the picture, taken to have been as always: where all of it stood out, nothing is above chance
+
 # -- a fixed camera: how often something is at a place (traffic.py) ------------------------------------------
 
 THERE = 1.5  # unlikeness from which something is at a place

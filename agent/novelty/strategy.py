@@ -49,6 +49,8 @@ class Judgement:
         Who stands out, under a camera that knows visits.
     precedents : Precedents
         What came before the visit that the strongest region is part of.
+    stands_out : ndarray of shape (n,), bool, or None
+        Patches that are unlike their place, with those that do not stay; None where the rule knows no places.
     """
 
     surprise: np.ndarray
@@ -60,6 +62,7 @@ class Judgement:
     rarity: float
     sightings: list[Sighting] = field(default_factory=list)
     precedents: Precedents = Precedents()
+    stands_out: np.ndarray | None = None
 
 
 class Strategy(Stage, Protocol):

@@ -13,9 +13,9 @@ from stillwatch.base import (
     Array,
     Commit,
     Restorable,
-    SnapshotError,
     State,
     check_arrays,
+    check_room,
     prepare_record,
     record_state,
     saved,
@@ -121,8 +121,7 @@ class Traffic(Restorable):
         watched = _Watched()
         prepare_record(watched, without_prefix("watched", state), "traffic: watched")()
         n = watched.grid_rows * watched.grid_columns
-        if n > len(self._seconds):
-            raise SnapshotError(f"traffic: the saved state has {n} places, there is room for {len(self._seconds)}")
+        check_room(n, len(self._seconds), "traffic")
         arrays = {name: array.copy() for name, array in state.items() if not name.startswith("watched.")}
         wanted = {"seconds": Array(np.float32, (n,), low=0.0), "left": Array(np.float32, (n,), 0.0, VISIT_S)}
         check_arrays(arrays, wanted, "traffic")

@@ -10,10 +10,11 @@ import numpy as np
 from stillwatch.base import Commit, Composed, Stage, State
 from stillwatch.epochs import Models
 from stillwatch.features import Rows
+from stillwatch.novelty.coherence import Coherence
 from stillwatch.novelty.level import FrameLevel
 from stillwatch.novelty.place_memory import PlaceMemory
 from stillwatch.novelty.regions import novel_regions
-from stillwatch.novelty.rules import LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, USUAL_RATE
+from stillwatch.novelty.rules import LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, UNLIKE, USUAL_RATE
 from stillwatch.novelty.strategy import Judgement, Sizes
 from stillwatch.novelty.traffic import Traffic
 from stillwatch.novelty.visits import Kind, Over, Precedents, Sighting, Visits, news_of
@@ -46,12 +47,14 @@ class Unlikeness(Composed):
         self._memory = PlaceMemory(
             n, sizes.n_patch_dims, horizon_s=halflife_s, usual_per_hour=usual_per_hour, seed=config.agent.seed
         )
+        self._coherence = Coherence(n)
         self._traffic = Traffic(n, halflife_s)
         self._level = FrameLevel(halflife_s)
         self._visits = Visits(sizes.n_patch_dims, halflife_s, usual_per_hour)
         self._grid_shape = (0, 0)
         self._unlikeness, self._news = np.zeros(n, np.float32), np.zeros(n, np.float32)
         self._weights = np.zeros(n, np.float32)
+        self._stands_out = np.zeros(n, np.bool_)
 
     @property
     def kinds(self) -> list[Kind]:
@@ -67,6 +70,7 @@ class Unlikeness(Composed):
         for told in (unlikeness, news):  # things cover neighbouring patches, noise does not
             told[:] = cv2.blur(told.reshape(grid), (NEIGHBOURS, NEIGHBOURS), borderType=cv2.BORDER_REPLICATE).ravel()
             told[~rows.valid] = 0.0
+        self._take_off_what_does_not_stay(unlikeness, news, grid, t_ns)
         sightings = self._visits.look(unlikeness, rows)
         self._traffic.weights(weights)
         weights *= news
@@ -77,7 +81,18 @@ class Unlikeness(Composed):
         regions = novel_regions(weights.reshape(grid), rows.centres, self._least_patches)
         found = self._visits.precedents(sightings, regions[0].peak, grid) if regions else None
         rarity, before = self._level.rarity(value), found or Precedents()
-        return Judgement(unlikeness, weights, None, regions, (level,), value, rarity, sightings, before)
+        stands_out = self._stands_out[:n]
+        return Judgement(unlikeness, weights, None, regions, (level,), value, rarity, sightings, before, stands_out)
+
+    def _take_off_what_does_not_stay(
+        self, unlikeness: np.ndarray, news: np.ndarray, grid: tuple[int, int], t_ns: int
+    ) -> None:
+        """Weigh down what was elsewhere in the last frame: rain is no thing, however much of it there is."""
+        stands_out, weights = self._stands_out[: len(news)], self._weights[: len(news)]
+        np.greater_equal(unlikeness, UNLIKE, out=stands_out)
+        self._coherence.weights(stands_out, grid, t_ns, weights)
+        unlikeness *= weights
+        news *= weights
 
     def _strangest(self, sightings: list[Sighting], weights: np.ndarray) -> float:
         """Return the highest value of a visit of a new kind, by itself: as if nothing else were, nor ever was, there.
@@ -97,6 +112,8 @@ class Unlikeness(Composed):
         self._take_grid(rows.grid_shape)
         is_ready = self._memory.ready
         self._memory.learn(rows.plain, rows.valid, t_ns)
+        if judgement is not None and judgement.stands_out is not None:
+            self._coherence.learn(judgement.stands_out, t_ns)
         if judgement is not None and is_ready:
             self._traffic.learn(judgement.surprise, self._level.is_least(judgement.surprise), t_ns)
             self._level.learn(judgement.statistics[0], t_ns, in_event)
@@ -107,6 +124,7 @@ class Unlikeness(Composed):
         if grid_shape != self._grid_shape:
             self._grid_shape = grid_shape
             self._memory.reset(grid_shape[0] * grid_shape[1])
+            self._coherence.reset()
             self._traffic.reset(grid_shape)
             self._level.reset()
             self._visits.reset()
@@ -114,7 +132,13 @@ class Unlikeness(Composed):
     # -- state -----------------------------------------------------------------------------------------------
 
     def _parts(self) -> dict[str, Stage]:
-        return {"memory": self._memory, "traffic": self._traffic, "level": self._level, "visits": self._visits}
+        return {
+            "memory": self._memory,
+            "coherence": self._coherence,
+            "traffic": self._traffic,
+            "level": self._level,
+            "visits": self._visits,
+        }
 
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
@@ -128,5 +152,5 @@ class Unlikeness(Composed):
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays at the largest frame."""
-        own = self._unlikeness.nbytes + self._news.nbytes + self._weights.nbytes
+        own = self._unlikeness.nbytes + self._news.nbytes + self._weights.nbytes + self._stands_out.nbytes
         return {"unlikeness": own + self.parts_bytes()}

@@ -27,6 +27,7 @@ from stillwatch.gate.global_change import GlobalChange
 from stillwatch.gate.measures import measure
 from stillwatch.novelty.baselines import ComponentBaseline
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
+from stillwatch.novelty.coherence import Coherence
 from stillwatch.novelty.level import FrameLevel
 from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.patch_memory import PatchMemory
@@ -125,6 +126,16 @@ def play_traffic(traffic: Traffic, frames: range) -> list:
         traffic.weights(out)
         traffic.learn(there, i % 3 == 0, t_of(i))
         told.append((traffic.emptiness, out.tobytes()))
+    return told
+
+
+def play_coherence(coherence: Coherence, frames: range) -> list:
+    told = []
+    for i in frames:
+        stands_out, out = np.random.default_rng(i).random(PLACES) < 0.3, np.zeros(PLACES, np.float32)
+        coherence.weights(stands_out, GRID, t_of(i), out)
+        coherence.learn(stands_out, t_of(i))
+        told.append(out.tobytes())
     return told
 
 
@@ -297,6 +308,7 @@ STAGES = {
     "camera motion": Case(lambda: CameraMotion("auto"), play_motion, 6),
     "place memory": Case(places, play_places),
     "traffic": Case(traffic, play_traffic),
+    "coherence": Case(lambda: Coherence(PLACES), play_coherence),
     "frame level": Case(lambda: FrameLevel(600.0), play_level),
     "component baseline": Case(lambda: ComponentBaseline(8), play_baseline),
     "patch memory": Case(lambda: PatchMemory(DIMS, horizon_s=600.0, seed=3), play_patches),
@@ -332,6 +344,8 @@ OUTSIDE = [
     ("calibration", "run", 33),
     ("spread", "variance", -0.1),
     ("traffic", "watched.grid_rows", 1000),
+    ("coherence", "last.places", 1000),
+    ("coherence", "last.t_ns", -2),
     ("place memory", "counts.held", 1000),
     ("patch memory", "counts.kept", 4000),
     ("patch memory", "counts.deviation", -0.1),

@@ -73,7 +73,9 @@ def crossing(begin, row=4):
 
 def test_a_quiet_place_is_silent_and_who_crosses_it_is_told_where_they_are():
     strategy, scene = make(), Scene()
-    assert told(strategy, scene, crossing(150), 200) == list(range(150, 156))
+    assert told(strategy, scene, crossing(150), 200) == list(
+        range(151, 156)
+    )  # who is there for one frame is nobody yet
     judgement = strategy.judge(rows_of(scene.frame((4, 6))), MODELS, 41 * NS)
     x0, y0, x1, y1 = judgement.regions[0].box
     assert x0 <= 6 / 16 < 11 / 16 <= x1
@@ -152,3 +154,25 @@ def test_a_restored_strategy_judges_with_the_same_bits():
     watch(half, 0, 70)
     resumed.restore(half.state())
     assert watch(resumed, 70, 120) == expected[70:]
+
+
+def test_rain_is_no_news_and_who_comes_in_it_is_told():
+    strategy, scene, rng = make(), Scene(7), np.random.default_rng(8)
+
+    def rain():
+        """Six drops of two by two patches, anew in each frame."""
+        drops = np.zeros((*GRID, DIMS), np.float32)
+        for row, column in rng.integers(0, (GRID[0] - 1, GRID[1] - 1), (6, 2)):
+            drops[row : row + 2, column : column + 2] = rng.normal(0.0, 0.8, DIMS)
+        return drops.reshape(N, DIMS)
+
+    told(strategy, scene, lambda i: [], 300)
+    found = []
+    for i in range(300, 400):
+        where = [(4, i - 370)] if 370 <= i < 386 else []
+        rows = rows_of(scene.frame(*where) + rain())
+        judgement = strategy.judge(rows, MODELS, round(i / 5 * NS))
+        strategy.learn(rows, judgement, round(i / 5 * NS), in_event=judgement.rarity >= TOLD)
+        found += [i] * (judgement.rarity >= TOLD)
+    assert [i for i in found if not 370 <= i < 387] == []
+    assert len(found) >= 10
