@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from capture_sources import frame_of
+from place_players import DIMS, GRID, PLACES, places, play_coherence, play_level, play_places, play_traffic, traffic
 from stage_players import NS, RATE, play_certainty, play_contents, play_kinds, play_view, t_of
 
 from stillwatch.base import FIXED, CameraRule, SnapshotError, State, VirtualClock, state_hash
@@ -31,12 +32,10 @@ from stillwatch.novelty.coherence import Coherence
 from stillwatch.novelty.level import FrameLevel
 from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.patch_memory import PatchMemory
-from stillwatch.novelty.place_memory import PlaceMemory
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.registry import STRATEGIES
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
-from stillwatch.novelty.traffic import Traffic
 from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.kind_pictures import KindPictures
 from stillwatch.pipeline.pipeline import Pipeline
@@ -44,10 +43,6 @@ from stillwatch.settings.config import Config, EncoderConfig, EventsConfig, Exem
 from stillwatch.settings.reader import load_config
 from stillwatch.tools.checks.corpus import HEIGHT, WIDTH, picture
 from stillwatch.worlds.catalogue import make_world
-
-PLACES, DIMS = 40, 6
-GRID = (5, 8)
-
 
 # -- how each stage is made and played ------------------------------------------------------------------------
 
@@ -93,58 +88,6 @@ def play_motion(motion: CameraMotion, frames: range) -> list:
     for i in frames:
         motion.observe(moving_view(i), t_of(i))
         told.append(motion.rule)
-    return told
-
-
-def places() -> PlaceMemory:
-    memory = PlaceMemory(PLACES, DIMS, horizon_s=600.0, usual_per_hour=144.0, seed=1)
-    memory.reset(PLACES)
-    return memory
-
-
-def play_places(memory: PlaceMemory, frames: range) -> list:
-    told = []
-    for i in frames:
-        rows = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
-        out = np.zeros(PLACES, np.float32)
-        memory.unlikeness(rows, np.ones(PLACES, bool), out, news := np.zeros(PLACES, np.float32))
-        memory.learn(rows, np.ones(PLACES, bool), t_of(i))
-        told += [out.tobytes(), news.tobytes()]
-    return told
-
-
-def traffic() -> Traffic:
-    made = Traffic(PLACES, 600.0)
-    made.reset(GRID)
-    return made
-
-
-def play_traffic(traffic: Traffic, frames: range) -> list:
-    told = []
-    for i in frames:
-        out, there = np.zeros(PLACES, np.float32), np.random.default_rng(i).random(PLACES).astype(np.float32) * 2.0
-        traffic.weights(out)
-        traffic.learn(there, i % 3 == 0, t_of(i))
-        told.append((traffic.emptiness, out.tobytes()))
-    return told
-
-
-def play_coherence(coherence: Coherence, frames: range) -> list:
-    told = []
-    for i in frames:
-        stands_out, out = np.random.default_rng(i).random(PLACES) < 0.3, np.zeros(PLACES, np.float32)
-        coherence.weights(stands_out, GRID, t_of(i), out)
-        coherence.learn(stands_out, t_of(i))
-        told.append(out.tobytes())
-    return told
-
-
-def play_level(level: FrameLevel, frames: range) -> list:
-    told = []
-    for i in frames:
-        value = float(np.random.default_rng(i).gamma(2.0, 3.0))
-        told.append(level.standardise(value, 0.5))
-        level.learn(value, t_of(i), i % 7 == 0)
     return told
 
 

@@ -1,0 +1,64 @@
+"""How the parts of a fixed camera's novelty are made and played for the contracts of stages."""
+
+import numpy as np
+from stage_players import t_of
+
+from stillwatch.novelty.coherence import Coherence
+from stillwatch.novelty.level import FrameLevel
+from stillwatch.novelty.place_memory import PlaceMemory
+from stillwatch.novelty.traffic import Traffic
+
+PLACES, DIMS = 40, 6
+GRID = (5, 8)
+
+
+def places() -> PlaceMemory:
+    memory = PlaceMemory(PLACES, DIMS, horizon_s=600.0, usual_per_hour=144.0, seed=1)
+    memory.reset(PLACES)
+    return memory
+
+
+def play_places(memory: PlaceMemory, frames: range) -> list:
+    told = []
+    for i in frames:
+        rows = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
+        out = np.zeros(PLACES, np.float32)
+        memory.unlikeness(rows, np.ones(PLACES, bool), out, news := np.zeros(PLACES, np.float32))
+        memory.learn(rows, np.ones(PLACES, bool), t_of(i))
+        told += [out.tobytes(), news.tobytes()]
+    return told
+
+
+def traffic() -> Traffic:
+    made = Traffic(PLACES, 600.0)
+    made.reset(GRID)
+    return made
+
+
+def play_traffic(traffic: Traffic, frames: range) -> list:
+    told = []
+    for i in frames:
+        out, there = np.zeros(PLACES, np.float32), np.random.default_rng(i).random(PLACES).astype(np.float32) * 2.0
+        traffic.weights(out)
+        traffic.learn(there, i % 3 == 0, t_of(i))
+        told.append((traffic.emptiness, out.tobytes()))
+    return told
+
+
+def play_coherence(coherence: Coherence, frames: range) -> list:
+    told = []
+    for i in frames:
+        stands_out, out = np.random.default_rng(i).random(PLACES) < 0.3, np.zeros(PLACES, np.float32)
+        coherence.weights(stands_out, GRID, t_of(i), out)
+        coherence.learn(stands_out, t_of(i))
+        told.append(out.tobytes())
+    return told
+
+
+def play_level(level: FrameLevel, frames: range) -> list:
+    told = []
+    for i in frames:
+        value = float(np.random.default_rng(i).gamma(2.0, 3.0))
+        told.append(level.standardise(value, 0.5))
+        level.learn(value, t_of(i), i % 7 == 0)
+    return told
