@@ -1,7 +1,7 @@
 """How far a descriptor is from what a place has shown before, and how far those samples are from each other.
 
-Called by agent/novelty/place_memory.py. It must not choose what is remembered: samples are given, place by place.
-Descriptors are in fixed point, 16 bits a value; distances are in its steps.
+Called by agent/novelty/places/place_memory.py. It must not choose what is remembered: samples are given, place by
+place. Descriptors are in fixed point, 16 bits a value; distances are in its steps.
 """
 
 import math

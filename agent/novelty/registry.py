@@ -5,9 +5,9 @@ Read by agent/novelty/score.py, which makes every row at start: a camera may onl
 
 from collections.abc import Callable
 
+from stillwatch.novelty.places import Unlikeness
 from stillwatch.novelty.strangeness import Strangeness
 from stillwatch.novelty.strategy import Sizes, Strategy
-from stillwatch.novelty.unlikeness import Unlikeness
 from stillwatch.settings import Config
 
 STRATEGIES: dict[str, Callable[[Config, Sizes], Strategy]] = {"places": Unlikeness, "patches": Strangeness}

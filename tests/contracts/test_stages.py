@@ -28,10 +28,10 @@ from stillwatch.gate.global_change import GlobalChange
 from stillwatch.gate.measures import measure
 from stillwatch.novelty.baselines import ComponentBaseline
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
-from stillwatch.novelty.coherence import Coherence
-from stillwatch.novelty.level import FrameLevel
 from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.patch_memory import PatchMemory
+from stillwatch.novelty.places.coherence import Coherence
+from stillwatch.novelty.places.level import FrameLevel
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.registry import STRATEGIES
 from stillwatch.novelty.score import Novelty, Score

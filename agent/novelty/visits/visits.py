@@ -1,6 +1,7 @@
 """The visits under way: who in this frame is who was in the last one, and of what kind they are.
 
-Called by agent/novelty/unlikeness.py. It must not know what is told: only how far a visit is known, and how strange.
+Called by agent/novelty/places/unlikeness.py. It must not know what is told: only how far a visit is known, and how
+strange.
 """
 
 from dataclasses import dataclass, replace

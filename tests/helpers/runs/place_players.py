@@ -3,10 +3,10 @@
 import numpy as np
 from stage_players import t_of
 
-from stillwatch.novelty.coherence import Coherence
-from stillwatch.novelty.level import FrameLevel
-from stillwatch.novelty.place_memory import PlaceMemory
-from stillwatch.novelty.traffic import Traffic
+from stillwatch.novelty.places.coherence import Coherence
+from stillwatch.novelty.places.level import FrameLevel
+from stillwatch.novelty.places.place_memory import PlaceMemory
+from stillwatch.novelty.places.traffic import Traffic
 
 PLACES, DIMS = 40, 6
 GRID = (5, 8)

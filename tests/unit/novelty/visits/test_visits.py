@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stillwatch.novelty.unlikeness import usual_rate
+from stillwatch.novelty.places.unlikeness import usual_rate
 from stillwatch.novelty.visits import Visits, news_of
 from stillwatch.settings.config import EventsConfig
 

@@ -5,7 +5,7 @@ import pytest
 
 from stillwatch.base import SnapshotError
 from stillwatch.kernels import place_memory as kernels
-from stillwatch.novelty.place_memory import PlaceMemory
+from stillwatch.novelty.places.place_memory import PlaceMemory
 from stillwatch.novelty.rules import FIXED_POINT, LIKE_SHARE, MOST_UNLIKE, RECENT_SHARE, SAMPLES
 
 PLACES, DIMS, NS = 60, 16, 1_000_000_000

@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from stillwatch.novelty.level import FrameLevel
+from stillwatch.novelty.places.level import FrameLevel
 from stillwatch.novelty.rules import LEAST_LEVEL, NARROW
 
 NS = 1_000_000_000

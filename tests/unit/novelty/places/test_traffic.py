@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from stillwatch.novelty.places.traffic import Traffic
 from stillwatch.novelty.rules import LEAST_WEIGHT
-from stillwatch.novelty.traffic import Traffic
 
 GRID, PLACES, NS = (10, 12), 120, 1_000_000_000
 

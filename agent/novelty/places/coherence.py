@@ -1,6 +1,7 @@
 """What stays for two frames is a thing; what is elsewhere in each is rain, flicker or noise.
 
-Called by agent/novelty/unlikeness.py. It must not know what is usual at a place: only what stood out a frame ago.
+Called by agent/novelty/places/unlikeness.py. It must not know what is usual at a place: only what stood out a frame
+ago.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stillwatch.novelty.coherence import Coherence
+from stillwatch.novelty.places.coherence import Coherence
 
 GRID, NS = (12, 16), 1_000_000_000
 N = GRID[0] * GRID[1]

@@ -1,7 +1,7 @@
 """What is usual at each place of a fixed camera: samples of all that was watched, and of the last seconds.
 
-Called by agent/novelty/unlikeness.py. It must not decide what is an event, nor leave events out: everything that was
-seen is sampled, and what was seen rarely stays rare among the samples.
+Called by agent/novelty/places/unlikeness.py. It must not decide what is an event, nor leave events out: everything that
+was seen is sampled, and what was seen rarely stays rare among the samples.
 """
 
 import math

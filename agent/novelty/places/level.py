@@ -1,7 +1,7 @@
 """What a frame's novelty usually is here, read off the calmer part of all that was watched.
 
-Called by agent/novelty/unlikeness.py. It must not decide what is told: it says how far from the usual a frame is, and
-how rare that would be.
+Called by agent/novelty/places/unlikeness.py. It must not decide what is told: it says how far from the usual a frame
+is, and how rare that would be.
 """
 
 import math

@@ -10,13 +10,13 @@ import numpy as np
 from stillwatch.base import Commit, Composed, Stage, State
 from stillwatch.epochs import Models
 from stillwatch.features import Rows
-from stillwatch.novelty.coherence import Coherence
-from stillwatch.novelty.level import FrameLevel
-from stillwatch.novelty.place_memory import PlaceMemory
+from stillwatch.novelty.places.coherence import Coherence
+from stillwatch.novelty.places.level import FrameLevel
+from stillwatch.novelty.places.place_memory import PlaceMemory
+from stillwatch.novelty.places.traffic import Traffic
 from stillwatch.novelty.regions import novel_regions
 from stillwatch.novelty.rules import LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, UNLIKE, USUAL_RATE
 from stillwatch.novelty.strategy import Judgement, Sizes
-from stillwatch.novelty.traffic import Traffic
 from stillwatch.novelty.visits import Kind, Over, Precedents, Sighting, Visits, news_of
 from stillwatch.settings import Config, EventsConfig
 

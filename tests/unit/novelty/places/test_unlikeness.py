@@ -7,8 +7,8 @@ import numpy as np
 from stillwatch.base.camera import FIXED
 from stillwatch.epochs.models import Models
 from stillwatch.features.rows import Rows
+from stillwatch.novelty.places.unlikeness import Unlikeness
 from stillwatch.novelty.strategy import Sizes
-from stillwatch.novelty.unlikeness import Unlikeness
 from stillwatch.settings.config import Config
 
 GRID, DIMS, NS = (12, 16), 16, 1_000_000_000

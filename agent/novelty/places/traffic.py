@@ -1,6 +1,6 @@
 """How often something unusual comes to each place: a path is not a lawn.
 
-Called by agent/novelty/unlikeness.py. It must not know what comes: only where, and for how long.
+Called by agent/novelty/places/unlikeness.py. It must not know what comes: only where, and for how long.
 """
 
 import math

@@ -1,0 +1,10 @@
+"""A fixed camera's novelty: what is unlike everything seen at its place, stays, and comes where little ever does.
+
+Owns: what each place has shown, what stood out a frame ago, how often something comes there, a frame's usual level.
+In: rows, stream time. Out: `Unlikeness`, a strategy of agent/novelty/registry.py.
+Imports: base, epochs, features, kernels, settings, novelty.
+"""
+
+from stillwatch.novelty.places.unlikeness import Unlikeness
+
+__all__ = ["Unlikeness"]
