@@ -13,6 +13,7 @@ pytestmark = pytest.mark.slow
 
 SMALL = ["source.width=160", "source.height=120", 'publish.endpoint=""', "patches.memory=1200", "features.step_px=12"]
 SMALL += ["storage.min_free_bytes=0", "storage.checkpoint_every_s=0.2", "publish.heartbeat_s=0.3"]
+SMALL += ["limits.memory_bytes=8000000000"]  # of the process, which held other tests before
 
 
 @pytest.fixture

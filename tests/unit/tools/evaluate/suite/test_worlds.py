@@ -65,7 +65,7 @@ def test_usual_visits_are_no_events(world):
     assert len(busy) == (1 if world.seed == 0 else 0)  # even seeds: it crossed the first seconds, and comes again
 
 
-@pytest.mark.parametrize("seed", [7, 8, 17, 1008])
+@pytest.mark.parametrize("seed", [7, 1008, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (8, 17))])
 def test_a_quiet_world_has_no_event(data, seed):
     world = MadeWorld(seed, data)
     assert world.truth().spans == ()

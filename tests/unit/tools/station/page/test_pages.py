@@ -1,5 +1,6 @@
 """What the pages show and what people can do there: over a real store, asked as a browser asks."""
 
+import functools
 import json
 import re
 import time
@@ -13,13 +14,17 @@ from stillwatch.tools.station.page.app import WAYS
 from stillwatch.tools.station.page.description import OPERATIONS
 from stillwatch.transport.wire import encode
 
-NOW = time.time_ns()
+
+@functools.cache
+def now():
+    """The time of these tests, ns: when the first of them begins, which may be minutes after they were collected."""
+    return time.time_ns()
 
 
 @pytest.fixture(scope="module")
 def station(tmp_path_factory):
     made = Station(tmp_path_factory.mktemp("station") / "s.sqlite3")
-    made.fill(NOW)
+    made.fill(now())
     yield made
     made.store.close()
 
@@ -139,7 +144,7 @@ def test_the_list_is_filtered_by_agent_kind_label_judgement_and_what_waits(clien
 def test_lists_are_paged_and_no_alert_is_shown_twice_or_never(station, tmp_path):
     own = Station(tmp_path / "s.sqlite3")
     for i in range(120):
-        own.tell(alert("many", i, NOW - (i // 3) * 10**9, with_picture=False))
+        own.tell(alert("many", i, now() - (i // 3) * 10**9, with_picture=False))
     client = client_of(own)
     seen, address = [], "/alerts?agent=many"
     while address:
@@ -190,7 +195,7 @@ def test_a_mute_may_be_of_the_place_and_of_everything_there(station, client):
 
 def test_an_agent_is_removed_by_whoever_types_its_name_and_that_is_written_down(tmp_path):
     own = Station(tmp_path / "s.sqlite3", remove_agent=lambda agent: own.store.remove_agent(agent))
-    own.fill(NOW)
+    own.fill(now())
     client = client_of(own)
     assert post(client, "/agents/dive-7/remove", name="dive-8").status_code == 400
     assert 'id="agent-dive-7"' in client.get("/").text
@@ -203,11 +208,11 @@ def test_an_agent_is_removed_by_whoever_types_its_name_and_that_is_written_down(
 
 def test_topics_are_shown_by_name_with_what_is_typical_of_them(station, client):
     topics = msgspec.structs.replace(examples()["model"], which="topics")  # components 19, "sand", and 4
-    values = {"kind": "model", "which": "topics", "at_ns": NOW, "received_ns": NOW, "payload": encode(topics)}
+    values = {"kind": "model", "which": "topics", "at_ns": now(), "received_ns": now(), "payload": encode(topics)}
     with station.store.writing() as connection:
         station.store.take_model(connection, "car-park", values | {"n_components": topics.n_components})
         for role, exemplar in (("topic_most_typical", 900), ("topic_newest", 901), ("most_typical", 902)):
-            shown = {"role": role, "exemplar": exemplar, "component": 19, "at_ns": NOW, "picture": drawn(1)[0]}
+            shown = {"role": role, "exemplar": exemplar, "component": 19, "at_ns": now(), "picture": drawn(1)[0]}
             station.store.take_exemplar(connection, "car-park", shown, [], 200)
     text = client.get("/agents/car-park/rest").text
     assert "Topics: what is in view" in text
@@ -229,7 +234,7 @@ def test_the_way_back_leads_to_our_own_pages_only(station, client):
 
 
 def test_a_day_is_shown_as_a_strip_and_its_moments(client):
-    day = time.strftime("%Y-%m-%d", time.gmtime(NOW // 10**9 - 600))
+    day = time.strftime("%Y-%m-%d", time.gmtime(now() // 10**9 - 600))
     text = client.get(f"/agents/harbour-north/day?date={day}").text
     assert 'class="cursor"' in text
     assert text.count('<li data-x="') >= 1
@@ -294,7 +299,7 @@ def test_metrics_are_in_prometheus_own_form(client):
 
 def test_a_login_lets_in_by_role_and_a_logout_out(tmp_path):
     own = Station(tmp_path / "s.sqlite3")
-    own.fill(NOW)
+    own.fill(now())
     own.add_user("ann", "see")
     client = client_of(own)
     assert client.get("/alerts").headers["location"] == "/login?back=/alerts"

@@ -101,7 +101,7 @@ class Markup(html.parser.HTMLParser):
                 self.found.append(f"{tag} {name}={value}")
 
 
-@functools.cache  # most answers to strange values are the same page
+@functools.lru_cache(64)  # most answers to strange values are the same page
 def what_could_run(text):
     markup = Markup()
     markup.feed(text)
