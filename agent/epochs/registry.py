@@ -136,6 +136,14 @@ def teach(row: LearnerRow, learners: Mapping[str, Any], samples: EpochSamples, e
         learner.flush()
 
 
+def side_by_side(table: tuple[LearnerRow, ...]) -> list[list[LearnerRow]]:
+    """Return the rows in groups that know nothing of each other: a learner, and after it those that look at it."""
+    groups: dict[str, list[LearnerRow]] = {}
+    for row in table:
+        groups.setdefault(row.shown.of if isinstance(row.shown, ShownExamples) else row.name, []).append(row)
+    return list(groups.values())
+
+
 def _offer_examples(
     examples: ComponentExemplars,
     learner: MemoryBoundedMixture | MemoryBoundedTopics,

@@ -1,11 +1,14 @@
-"""Feeds the learners an epoch at a time on a worker thread, and says at which frame a new model becomes active.
+"""Feeds the learners an epoch at a time on worker threads, and says at which frame a new model becomes active.
 
 Called by agent/pipeline/pipeline.py only. Everything here is counted in accepted frames and samples, never in seconds,
 so that a replay submits and activates at the same frames whatever the machine does.
 """
 
+import os
 import queue
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +40,7 @@ from stillwatch.epochs.registry import (
     ShownModel,
     make_learners,
     payload_bytes,
+    side_by_side,
     teach,
 )
 from stillwatch.epochs.report import EpochReport, NearestExemplar, Told, model_report
@@ -111,7 +115,7 @@ class ActiveModels(Restorable):
 
 
 class Learners(Restorable):
-    """The learners of the table, their two epoch buffers, and the worker thread.
+    """The learners of the table, their two epoch buffers, and the worker threads.
 
     Parameters
     ----------
@@ -159,6 +163,8 @@ class Learners(Restorable):
         self._done = threading.Event()
         self._done.set()
         self._failure: BaseException | None = None
+        several = len(os.sched_getaffinity(0)) > 1
+        self._helper = ThreadPoolExecutor(1, thread_name_prefix="learner-helper") if several else None
         self._worker = threading.Thread(target=self._work, name="learner", daemon=True)
         self._worker.start()
 
@@ -289,6 +295,8 @@ class Learners(Restorable):
         self._done.wait()
         self._jobs.put(None)
         self._worker.join(timeout=10.0)
+        if self._helper is not None:
+            self._helper.shutdown()
 
     def _sample(self, draw: list[int], candidates: np.ndarray, capacity: int) -> np.ndarray:
         """Choose this frame's patches or words: the configured share, less where the buffer would fill too early."""
@@ -338,7 +346,7 @@ class Learners(Restorable):
         self._told.forget()
         return self.report()
 
-    # -- worker thread ---------------------------------------------------------------------------------------
+    # -- worker thread, and its helper where there is a second core ------------------------------------------
 
     def _work(self) -> None:
         while (epoch := self._jobs.get()) is not None:
@@ -354,12 +362,26 @@ class Learners(Restorable):
             buffer.rows(), buffer.descriptors(), buffer.payloads(), buffer.words(), buffer.documents(),
             buffer.cropped(), buffer.crops(),
         )  # fmt: skip
-        for row in self._table:
-            began = self._clock.thread_cpu_s()
-            teach(row, self._learners, samples, epoch)
-            self._seconds[row.name] = self._clock.thread_cpu_s() - began
+        groups = iter(side_by_side(self._table))  # both threads draw from it
+        helper = None if self._helper is None else self._helper.submit(self._teach, groups, samples, epoch)
+        try:
+            self._teach(groups, samples, epoch)
+        finally:
+            if helper is not None:
+                helper.result()
         self._learnt = (buffer.n_patches, buffer.n_frames)
         buffer.clear()
+
+    def _teach(self, groups: Iterator[list[LearnerRow]], samples: EpochSamples, epoch: int) -> None:
+        """Teach group after group, until none is left: on as many threads as there are.
+
+        Each learner has a generator of its own: it learns the same bits beside others as alone.
+        """
+        for group in groups:
+            for row in group:
+                began = self._clock.thread_cpu_s()
+                teach(row, self._learners, samples, epoch)
+                self._seconds[row.name] = self._clock.thread_cpu_s() - began
 
     # -- state -----------------------------------------------------------------------------------------------
 

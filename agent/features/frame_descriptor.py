@@ -88,6 +88,7 @@ class FrameDescriptor:
         regions = pyramid_regions(self._size[1], self._size[0], COLOUR_LEVELS)
         self._colour_pooling = pooling_matrix(self._visible, regions).astype(np.float64)
         self._powers = np.zeros((self._visible.size, COLOUR_DIMS))
+        self._scratch = np.zeros((2, self._visible.size, 3))
 
     def compute(self, grey: np.ndarray, colour: np.ndarray) -> np.ndarray:
         """Describe a frame; grey (height, width) and BGR (height, width, 3) uint8. Returns `out`."""
@@ -96,7 +97,7 @@ class FrameDescriptor:
         if self._constancy:
             small = grey_world(small, self._visible)
         lab = cv2.cvtColor(small.astype(np.float32) / 255, cv2.COLOR_BGR2LAB)
-        colour_moments(lab, self._colour_pooling, self._powers, self._moments)
+        colour_moments(lab, self._colour_pooling, self._powers, self._scratch, self._moments)
         return self.out
 
     def _shrink(self, image: np.ndarray) -> np.ndarray:
@@ -110,30 +111,37 @@ class FrameDescriptor:
             + self._hog.memory_bytes()
             + self._pooling.nbytes
             + self._powers.nbytes
+            + self._scratch.nbytes
             + (self._colour_pooling.nbytes + self._visible.nbytes)
         )
 
 
-def colour_moments(lab: np.ndarray, pooling: np.ndarray, powers: np.ndarray, out: np.ndarray) -> None:
+def colour_moments(
+    small: np.ndarray, pooling: np.ndarray, powers: np.ndarray, scratch: np.ndarray, out: np.ndarray
+) -> None:
     """Write mean, deviation and cube root of the third central moment of L, a and b in each region.
 
     Parameters
     ----------
-    lab : ndarray of shape (height, width, 3), float32, 0 to 100
+    small : ndarray of shape (height, width, 3), float32
+        Lab, 0 to 100.
     pooling : ndarray of shape (n_regions, height * width), float64
         Rows average over a region's visible pixels.
     powers : ndarray of shape (height * width, 9), float64, workspace
         float64, as the moments are found from means of powers.
+    scratch : ndarray of shape (2, height * width, 3), float64, workspace
+        Products of whole rows; those of every third of a row take three times as long.
     out : ndarray of shape (n_regions, 9), float32, in hundredths of Lab's units; zeros where nothing is visible
 
     References
     ----------
     Stricker and Orengo, Similarity of color images, SPIE 2420, 1995, equation 5.
     """
-    powers[:, :3] = lab.reshape(-1, 3)
-    powers[:, :3] *= 0.01
-    np.multiply(powers[:, :3], powers[:, :3], out=powers[:, 3:6])
-    np.multiply(powers[:, 3:6], powers[:, :3], out=powers[:, 6:])
+    lab, higher = scratch
+    np.multiply(small.reshape(-1, 3), 0.01, out=lab, dtype=np.float64)
+    powers[:, :3] = lab
+    powers[:, 3:6] = np.multiply(lab, lab, out=higher)
+    powers[:, 6:] = np.multiply(higher, lab, out=higher)
     means = pooling @ powers
     first, second, third = means[:, :3], means[:, 3:6], means[:, 6:]
     variance = np.maximum(second - first * first, 0.0)

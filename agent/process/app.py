@@ -4,7 +4,6 @@ Called by tools (run, demo, record). It must not hold any stage's logic: threads
 """
 
 import contextlib
-import gc
 import logging
 import secrets as random_secrets
 from collections import deque
@@ -56,7 +55,7 @@ from stillwatch.transport.wire import Headers, Message
 logger = logging.getLogger(__name__)
 
 NEXT_TIMEOUT_S = 0.2
-FREEZE_AFTER_FRAMES = 200  # by then every stage has made what it keeps
+SETTLED_AFTER_FRAMES = 200  # by then every stage has made what it keeps
 IDS_SKIPPED = 100  # more events than can be raised between two checkpoints
 WATCHDOG_NS = 1_000_000_000
 PROGRESS_NS = 200_000_000
@@ -284,9 +283,8 @@ class Agent:
                 self._record(step)
             if self._clips is not None:
                 self._clips.see(step)
-        if self.pipeline.frames == FREEZE_AFTER_FRAMES:
-            gc.collect()
-            gc.freeze()  # what exists now lives as long as we do: no collection need look at it again
+        if self.pipeline.frames == SETTLED_AFTER_FRAMES:
+            health.settle_memory()
 
     def _record(self, step: Step) -> None:
         assert self._recorder is not None

@@ -109,12 +109,13 @@ def _bench(uri: str, width: int, height: int, cores: str, frames: int) -> dict:
     from threadpoolctl import threadpool_limits
 
     from stillwatch.base import RealClock
-    from stillwatch.outlet import CommandBox, LiveCarrier, Outlet, cpu_seconds, rss_bytes
+    from stillwatch.outlet import CommandBox, LiveCarrier, Outlet, cpu_seconds, health, rss_bytes
     from stillwatch.pipeline import Pipeline
     from stillwatch.process import make_publisher
     from stillwatch.tools.evaluate import frames_of
 
-    cv2.setNumThreads(1)
+    cv2.setNumThreads(1)  # as stillwatch.process.run_agent has it, and the memory too
+    health.share_malloc_arenas()
     config = bench_config(uri, width, height)
     clock = RealClock()
     publisher = make_publisher(config, clock)
@@ -131,6 +132,8 @@ def _bench(uri: str, width: int, height: int, cores: str, frames: int) -> dict:
         for number, frame in enumerate(frames_of(config)):
             counted = number - WARM_FRAMES
             if counted == 0:
+                health.settle_memory()
+                waited = time.perf_counter()
                 watch.seconds.clear()
                 begun, cpu_begun = waited, cpu_seconds()
             started = time.perf_counter()

@@ -8,7 +8,7 @@ Imports: transport.wire.
 from stillwatch.transport.mirror import bits, values, vehicle
 from stillwatch.transport.mirror.ground import ModelMirror
 from stillwatch.transport.mirror.model import MixtureSummary, posterior_gaussians, summary_of
-from stillwatch.transport.mirror.values import covariance_of, divergence
+from stillwatch.transport.mirror.values import covariance_of, divergences
 from stillwatch.transport.mirror.vehicle import INCARNATIONS, ModelEncoder
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "ModelMirror",
     "bits",
     "covariance_of",
-    "divergence",
+    "divergences",
     "posterior_gaussians",
     "summary_of",
     "values",

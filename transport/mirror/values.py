@@ -11,6 +11,7 @@ before it alone, so that a beginning is a whole Gaussian of the first dimensions
 """
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,16 +76,27 @@ def covariance_of(gaussian: Gaussian) -> np.ndarray:
 
 def divergence(target: Gaussian, known: Gaussian) -> float:
     """Return KL(target || known) in nats: what believing `known` costs."""
-    shift = target.mean - known.mean
-    spreads = float((known.log_spread - target.log_spread).sum()) * np.log(2.0)
+    return float(divergences([target], [known])[0])
+
+
+def divergences(targets: Sequence[Gaussian], known: Sequence[Gaussian]) -> np.ndarray:
+    """Return KL(target || known) of each pair in nats, (n,) float64; all are diagonal, or none is."""
+    if not targets:
+        return np.zeros(0)
+    shifts = np.array([one.mean for one in targets]) - np.array([one.mean for one in known])
+    logs, known_logs = (np.array([one.log_spread for one in of]) for of in (targets, known))
+    spreads = (known_logs - logs).sum(axis=1) * np.log(2.0)
     with np.errstate(over="ignore"):
-        if known.whitener is None or target.whitener is None:
-            ratio = float((4.0 ** (target.log_spread - known.log_spread)).sum())
-            distance = float(((shift * 2.0**-known.log_spread) ** 2).sum())
+        if targets[0].whitener is None or known[0].whitener is None:
+            ratios = (4.0 ** (logs - known_logs)).sum(axis=1)
+            distances = ((shifts * 2.0**-known_logs) ** 2).sum(axis=1)
         else:
-            ratio = float((np.linalg.solve(target.whitener.T, known.whitener.T) ** 2).sum())
-            distance = float(((known.whitener @ shift) ** 2).sum())
-    return max(0.0, spreads + 0.5 * (ratio - target.n_dims + distance))
+            whiteners = [(one.whitener, other.whitener) for one, other in zip(targets, known, strict=True)]
+            ratios = np.array([(np.linalg.solve(one.T, other.T) ** 2).sum() for one, other in whiteners])
+            distances = np.array(
+                [((other @ shift) ** 2).sum() for (_, other), shift in zip(whiteners, shifts, strict=True)]
+            )
+    return np.maximum(0.0, spreads + 0.5 * (ratios - targets[0].n_dims + distances))
 
 
 @functools.cache

@@ -67,6 +67,18 @@ def test_a_slow_worker_changes_no_activation_and_no_bit(make):
     assert slow.learner_hash() == fast.learner_hash()
 
 
+@pytest.mark.parametrize("last_cores", [{0}, {0, 1}], ids=["one core", "two cores"])
+def test_learners_that_learn_side_by_side_learn_the_same_bits(make, monkeypatch, last_cores):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0})
+    alone = make()
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: last_cores)
+    beside = make(clock=SlowClock())  # slow enough that both threads find something to do
+    assert feed(alone, 0, 80) == feed(beside, 0, 80)
+    assert alone.learner_hash() == beside.learner_hash()
+    helpers = [thread for thread in threading.enumerate() if thread.name.startswith("learner-helper")]
+    assert len(helpers) == len(last_cores) - 1
+
+
 @pytest.mark.parametrize("cut", [1, 4, 5, 6, 7, 13, 22, 30])
 def test_a_restart_at_any_frame_goes_on_with_the_same_bits(make, cut):
     whole, first, second = make(), make(), make()
