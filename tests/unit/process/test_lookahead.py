@@ -2,6 +2,7 @@
 
 import functools
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -9,15 +10,18 @@ from stillwatch.base import Frame, VirtualClock
 from stillwatch.pipeline import Pipeline
 from stillwatch.process.lookahead import AHEAD, Lookahead
 from stillwatch.settings import load_config
+from stillwatch.transport.wire import Model, encode
 from stillwatch.worlds import make_world
 
 SMALL = ["source.width=160", "source.height=120", "patches.memory=600", "scenes.memory=60"]
 N_FRAMES = 60
 
 
-class Silent:
+class Sink(list):
+    """Keeps what is sent, as bytes: all but what an epoch cost."""
+
     def send(self, message):
-        pass
+        self.append(encode(msgspec.structs.replace(message, seconds=0.0) if isinstance(message, Model) else message))
 
 
 @functools.cache
@@ -38,8 +42,8 @@ def frames(n):
 def make():
     made = []
 
-    def make(ahead):
-        pipeline = Pipeline(load_config(None, SMALL), Silent(), VirtualClock(), ahead=ahead)
+    def make(ahead, sink=None):
+        pipeline = Pipeline(load_config(None, SMALL), Sink() if sink is None else sink, VirtualClock(), ahead=ahead)
         made.append((Lookahead(pipeline), pipeline))
         return made[-1]
 
@@ -54,12 +58,19 @@ def told(step):
     return step.frame.sequence, step.verdict.reason, None if score is None else (score.value, score.rarity)
 
 
-def test_looking_ahead_changes_no_bit_and_no_order(make):
-    (ahead, quick), (_, plain) = make(AHEAD), make(0)
+def test_two_cores_change_no_bit_and_no_order(make, monkeypatch):
+    """All on one thread but the learners, one after the other; then described ahead, learners side by side."""
+    sent_quick, sent_plain = Sink(), Sink()
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    ahead, quick = make(AHEAD, sent_quick)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0})
+    _, plain = make(0, sent_plain)
     seen = [told(step) for frame in frames(N_FRAMES) for step in ahead.step(frame)]
     seen += [told(step) for step in ahead.drain()]
     assert seen == [told(plain.step(frame)) for frame in frames(N_FRAMES)]
     assert quick.learner_hash() == plain.learner_hash()
+    assert sent_quick == sent_plain
+    assert len(sent_plain) > 5
     for name, array in plain.state().items():
         if not name.startswith("learners."):  # rooms that learners left in their buffer may hold old bytes
             np.testing.assert_array_equal(array, quick.state()[name], err_msg=name)
