@@ -36,7 +36,8 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
     memory : int
         Data points of `n_features_in_` values that clumps, singlets and the epoch may take together (2.18).
     epoch_size : int or None
-        E: rows learned at a time; half of the memory by default. Clumps and singlets have the rest.
+        E: rows learned at a time; half of the memory by default. Clumps and singlets have the rest. Where that is a
+        handful of full clumps, a tenth of the memory learns far better, in several times the time.
     horizon : int
         N: rows that are expected in all. Compression keeps apart what N rows would tell apart (2.14-2.17).
     concentration : float
