@@ -5,7 +5,6 @@ never an error.
 """
 
 import ctypes
-import gc
 import os
 import pathlib
 import resource
@@ -60,16 +59,6 @@ def return_free_memory() -> bool:
         return bool(ctypes.CDLL(None).malloc_trim(0))
     except (OSError, AttributeError):
         return False
-
-
-def settle_memory() -> None:
-    """Take what exists now for what stays: no collection looks at it again, and what the start left free goes back.
-
-    Loading kernels leaves 17 MB free in the midst of the heap.
-    """
-    gc.collect()
-    gc.freeze()
-    return_free_memory()
 
 
 def temperature_c() -> float | None:

@@ -4,6 +4,7 @@ Called by tools (run, demo, record). It must not hold any stage's logic: threads
 """
 
 import contextlib
+import gc
 import logging
 import secrets as random_secrets
 import sys
@@ -57,7 +58,7 @@ logger = logging.getLogger(__name__)
 
 NEXT_TIMEOUT_S = 0.2
 SWITCH_S = 0.001  # that a thread waits for another's Python: with Python's own 5 ms two cores do 4 % less
-SETTLED_AFTER_FRAMES = 200  # by then every stage has made what it keeps
+FREEZE_AFTER_FRAMES = 200  # by then every stage has made what it keeps
 IDS_SKIPPED = 100  # more events than can be raised between two checkpoints
 WATCHDOG_NS = 1_000_000_000
 PROGRESS_NS = 200_000_000
@@ -286,8 +287,9 @@ class Agent:
                 self._record(step)
             if self._clips is not None:
                 self._clips.see(step)
-        if self.pipeline.frames == SETTLED_AFTER_FRAMES:
-            health.settle_memory()
+        if self.pipeline.frames == FREEZE_AFTER_FRAMES:
+            gc.collect()
+            gc.freeze()  # what exists now lives as long as we do: no collection need look at it again
 
     def _record(self, step: Step) -> None:
         assert self._recorder is not None

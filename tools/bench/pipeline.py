@@ -132,8 +132,6 @@ def _bench(uri: str, width: int, height: int, cores: str, frames: int) -> dict:
         for number, frame in enumerate(frames_of(config)):
             counted = number - WARM_FRAMES
             if counted == 0:
-                health.settle_memory()
-                waited = time.perf_counter()
                 watch.seconds.clear()
                 begun, cpu_begun = waited, cpu_seconds()
             started = time.perf_counter()
