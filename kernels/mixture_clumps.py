@@ -185,7 +185,8 @@ def move_nearer_by_products(x, low, n_rows, centres, products, halves, share, fi
         item = low + row
         square = 0.0
         for d in range(n_dims):
-            square += 1.0 * x[item, d] * x[item, d]
+            value = np.float64(x[item, d])
+            square += value * value
         found = -1
         least = distances[item]
         bound = np.float32(0.5 * (square - least) - share * (square + least))
