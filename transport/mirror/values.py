@@ -86,12 +86,13 @@ def divergences(targets: Sequence[Gaussian], known: Sequence[Gaussian]) -> np.nd
     shifts = np.array([one.mean for one in targets]) - np.array([one.mean for one in known])
     logs, known_logs = (np.array([one.log_spread for one in of]) for of in (targets, known))
     spreads = (known_logs - logs).sum(axis=1) * np.log(2.0)
+    pairs = ((one.whitener, other.whitener) for one, other in zip(targets, known, strict=True))
+    whiteners = [(one, other) for one, other in pairs if one is not None and other is not None]
     with np.errstate(over="ignore"):
-        if targets[0].whitener is None or known[0].whitener is None:
+        if not whiteners:
             ratios = (4.0 ** (logs - known_logs)).sum(axis=1)
             distances = ((shifts * 2.0**-known_logs) ** 2).sum(axis=1)
         else:
-            whiteners = [(one.whitener, other.whitener) for one, other in zip(targets, known, strict=True)]
             ratios = np.array([(np.linalg.solve(one.T, other.T) ** 2).sum() for one, other in whiteners])
             distances = np.array(
                 [((other @ shift) ** 2).sum() for (_, other), shift in zip(whiteners, shifts, strict=True)]

@@ -14,6 +14,7 @@ from stillwatch.epochs.registry import (
     ShownExemplars,
     ShownModel,
     Sizes,
+    side_by_side,
 )
 from stillwatch.learn import EXAMPLE_KINDS, MemoryBoundedMixture, StreamGreedy
 from stillwatch.settings.reader import load_config
@@ -120,3 +121,8 @@ def test_a_mixture_forgets_where_its_section_says_so(settings, halflives):
     config = load_config(None, [*SETTINGS, *settings])
     learners = {row.name: row.make(getattr(config, row.section), Sizes(6, 4, 5, 100, 0)) for row in LEARNERS[:2]}
     assert tuple(learners[name].halflife for name in (PATCHES, SCENES)) == halflives
+
+
+def test_a_learner_stands_with_those_that_look_at_it_and_beside_all_others():
+    groups = [[row.name for row in group] for group in side_by_side(LEARNERS)]
+    assert groups == [["patches"], ["scenes", "scene_exemplars"], ["exemplars"], ["topics", "topic_examples"]]

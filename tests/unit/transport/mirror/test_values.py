@@ -10,6 +10,7 @@ from stillwatch.transport.mirror.values import (
     STEPS,
     covariance_of,
     divergence,
+    divergences,
     from_moments,
     n_rows,
     origin,
@@ -25,6 +26,17 @@ def moments(seed, d, is_full):
     root = rng.normal(size=(d, d)) * np.exp(rng.normal(size=(d, 1))) + np.eye(d)
     covariance = root @ root.T
     return 5.0 * rng.normal(size=d), covariance if is_full else np.diag(covariance).copy()
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_divergences_of_pairs_are_those_of_each_pair_by_itself(is_full):
+    rng = np.random.default_rng(3)
+    spreads = [np.diag(variances) if is_full else variances for variances in rng.uniform(0.1, 4.0, (10, 3))]
+    gaussians = [from_moments(rng.normal(size=3), spread) for spread in spreads]
+    targets, known = gaussians[:5], gaussians[5:]
+    one_by_one = [divergence(target, other) for target, other in zip(targets, known, strict=True)]
+    assert divergences(targets, known).tolist() == one_by_one
+    assert divergences([], []).shape == (0,)
 
 
 @pytest.mark.parametrize("is_full", [False, True])
