@@ -9,6 +9,7 @@ import numpy as np
 from stillwatch.kernels import mixture_common
 from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.families.places import EVIDENCE, Moments, SplitTask
+from stillwatch.learn.mixture.identity import Saved as SavedIdentities
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.posterior import Posterior
 from stillwatch.learn.mixture.report import BuildReport
@@ -27,6 +28,9 @@ OPTIMISM = 1.0
 TRIAL_EPOCHS, FIRST_TRIAL_EPOCHS, FIRST_EPOCHS = 8, 2, 32
 EXCHANGES = 4  # rounds of exchanges in such an epoch
 TRIAL_UPDATES = 5  # updates of all components that a trial has before it is judged
+
+# Components, which were tried, who they are.
+Saved = tuple[int, np.ndarray, SavedIdentities]
 
 
 class ModelBuilder(Posterior):
@@ -149,13 +153,13 @@ class ModelBuilder(Posterior):
         self._reassign(items)
         return False
 
-    def _save(self) -> tuple:
+    def _save(self) -> Saved:
         n, moments = self.n_components, self.family.moments
         for name in ("count", "mean", "scatter"):
             getattr(self.spare, name)[:n] = getattr(moments, name)[:n]
         return n, self.tried[:n].copy(), self.identities.save(n)
 
-    def _undo(self, saved: tuple) -> None:
+    def _undo(self, saved: Saved) -> None:
         n, tried, names = saved
         moments = self.family.moments
         for name in ("count", "mean", "scatter"):

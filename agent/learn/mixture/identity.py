@@ -5,6 +5,9 @@ Used by agent/learn/mixture/build.py. It must not look at data; matching works o
 
 import numpy as np
 
+# Names, epochs of birth, the next name, the epoch's events so far.
+Saved = tuple[np.ndarray, np.ndarray, int, list[tuple[str, int, int]]]
+
 
 class Identities:
     """Stable ids of the components in use.
@@ -51,11 +54,11 @@ class Identities:
         self.id[target] = self.id[source]
         self.born_epoch[target] = self.born_epoch[source]
 
-    def save(self, n: int) -> tuple:
+    def save(self, n: int) -> Saved:
         """Return what `undo` needs to take back whatever happens to the first n places from here on."""
         return self.id[:n].copy(), self.born_epoch[:n].copy(), self.next_id, list(self.events)
 
-    def undo(self, saved: tuple) -> None:
+    def undo(self, saved: Saved) -> None:
         """Become what `save` saw."""
         names, born, self.next_id, self.events = saved
         self.id[: len(names)] = names

@@ -95,13 +95,13 @@ class TopDown:
         self.report.partitions = n_partitions
         return self.report
 
-    def _first_partition(self, items: Items, assignment, n_components: int) -> list[np.ndarray]:
+    def _first_partition(self, items: Items, assignment: np.ndarray, n_components: int) -> list[np.ndarray]:
         """Return the items of each component under hard assignment, largest first, empty ones left out."""
         groups = [np.flatnonzero(assignment[: items.n_items] == k) for k in range(n_components)]
         return self._by_size(items, [rows for rows in groups if len(rows)])
 
     @staticmethod
-    def _by_size(items: Items, groups):
+    def _by_size(items: Items, groups: list[np.ndarray]) -> list[np.ndarray]:
         return sorted(groups, key=lambda group: -items.counts[group].sum())
 
     def _group_cost(self, items: Items, rows: np.ndarray) -> int:
@@ -111,7 +111,7 @@ class TopDown:
     def _is_clump(self, items: Items, rows: np.ndarray) -> bool:
         return bool(rows.min() < items.n_clumps or len(rows) * self.n_dims > self.clump_cost)
 
-    def _force_into_budget(self, items: Items, groups, magnification: float):
+    def _force_into_budget(self, items: Items, groups: list[np.ndarray], magnification: float) -> list[np.ndarray]:
         """Join groups by least loss of the magnified free energy until the groups alone fit the budget."""
         costs = [self._group_cost(items, rows) for rows in groups]
         if sum(costs) <= self.budget:
@@ -132,12 +132,12 @@ class TopDown:
             self.report.forced_merges += 1
         return self._by_size(items, [groups[g] for g in active])
 
-    def _measure_groups(self, items: Items, groups, magnification: float) -> None:
+    def _measure_groups(self, items: Items, groups: list[np.ndarray], magnification: float) -> None:
         for g, rows in enumerate(groups):
             centre, weights = items.x[rows[0]].astype(np.float64), items.counts[rows] * magnification
             self.family.collect(items, rows, weights, centre, self.parents, g, self.spread)
 
-    def _loss(self, evidence, a: int, b: int) -> float:
+    def _loss(self, evidence: dict[int, float], a: int, b: int) -> float:
         """Return what joining two groups costs, with their sticks taken as neighbours and last."""
         last = self.family.capacity
         self.family.combine(self.parents, a, b, self.parents, last)
@@ -152,7 +152,7 @@ class TopDown:
             small, after, self.alpha
         )
 
-    def _lay_out(self, items: Items, groups, magnification: float) -> None:
+    def _lay_out(self, items: Items, groups: list[np.ndarray], magnification: float) -> None:
         """Write the groups one after the other into `order`, with the mass on later sticks."""
         np.multiply(items.counts[: items.n_items], magnification, out=self.weights[: items.n_items])
         low = 0
@@ -228,7 +228,7 @@ class TopDown:
                 self._queue(items, queue, new)
         return n_partitions
 
-    def _queue(self, items: Items, queue, p: int) -> None:
+    def _queue(self, items: Items, queue: list[tuple[float, int]], p: int) -> None:
         gain = self._evaluate(items, p)
         if gain is not None:
             heapq.heappush(queue, (-gain, p))

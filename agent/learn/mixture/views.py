@@ -207,7 +207,9 @@ def take_clumps(clumps: dict[str, np.ndarray], items: Items, builder: ModelBuild
         builder.start_from(items, label, ids)
 
 
-def report_of(items: Items, built: BuildReport, squeezed: CompressReport, events: list) -> dict[str, Any]:
+def report_of(
+    items: Items, built: BuildReport, squeezed: CompressReport, events: list[tuple[str, int, int]]
+) -> dict[str, Any]:
     """Return what one epoch did: what is held, moves tried and kept, births and deaths."""
     return {
         "clumps": items.n_clumps,

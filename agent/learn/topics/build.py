@@ -8,7 +8,7 @@ import numpy as np
 
 from stillwatch.kernels import mixture_common
 from stillwatch.kernels import topics as kernels
-from stillwatch.learn.mixture.build import SPLIT_UPDATES, ModelBuilder
+from stillwatch.learn.mixture.build import SPLIT_UPDATES, ModelBuilder, Saved
 from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.families.places import EVIDENCE, SplitTask
 from stillwatch.learn.mixture.items import Items
@@ -165,11 +165,11 @@ class TopicBuilder(ModelBuilder):
         docs.words[:, last], docs.alpha[last] = 0.0, 0.0
         super()._remove(k)
 
-    def _save(self) -> tuple:
+    def _save(self) -> Saved:
         self._saved_words[:], self._saved_alpha[:] = self.documents.words, self.documents.alpha
         return super()._save()
 
-    def _undo(self, saved: tuple) -> None:
+    def _undo(self, saved: Saved) -> None:
         self.documents.words[:], self.documents.alpha[:] = self._saved_words, self._saved_alpha
         super()._undo(saved)
 

@@ -40,7 +40,16 @@ class DiagonalFamily(Places):
         """Return E[Lambda] of each component: what moving a point to a clump's mean costs, in nats, twice over."""
         return self.precision[:n_components]
 
-    def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:
+    def collect(
+        self,
+        items: Items,
+        rows: np.ndarray,
+        weights: np.ndarray,
+        centre: np.ndarray,
+        moments: Moments,
+        place: int,
+        spread: np.ndarray | None = None,
+    ) -> None:
         """Write the statistics of weighted items to a place; sums are taken about `centre`."""
         moments.count[place] = mixture_diagonal.moments(
             items.x,
@@ -103,7 +112,7 @@ class DiagonalFamily(Places):
         self.precision[target] = self.precision[source]
         self.fits[target] = self.fits[source]
 
-    def log_joint(self, items: Items, rows, place: int, log_weight: float, out) -> None:
+    def log_joint(self, items: Items, rows: np.ndarray, place: int, log_weight: float, out: np.ndarray) -> None:
         """Write S_sk (2.9) of one place for some items."""
         mixture_diagonal.log_joint_list(
             items.x,
@@ -144,7 +153,9 @@ class DiagonalFamily(Places):
         """Write for each component the others nearest to it, (n_components, n)."""
         mixture_diagonal.nearest(self.post_mean, self.precision, n_components, self._distances, near)
 
-    def log_joint_block(self, items: Items, first: int, n_rows: int, n_components: int, log_weight, out) -> None:
+    def log_joint_block(
+        self, items: Items, first: int, n_rows: int, n_components: int, log_weight: np.ndarray, out: np.ndarray
+    ) -> None:
         """Write S_sk (2.9) of all components for a block of items."""
         constant = np.ascontiguousarray(self.fits[: self.capacity, CONSTANT]) + log_weight
         mixture_diagonal.log_joint_block(
@@ -160,7 +171,9 @@ class DiagonalFamily(Places):
             out,
         )
 
-    def split(self, items: Items, rows, weights, parent, task: "SplitTask") -> float:
+    def split(
+        self, items: Items, rows: np.ndarray, weights: np.ndarray, parent: tuple[Moments, int], task: SplitTask
+    ) -> float:
         """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
         moments, place = parent
         self._place_plane(items, moments, place, task)
@@ -197,7 +210,7 @@ class DiagonalFamily(Places):
     def _normal(self, place: int, step: np.ndarray) -> np.ndarray:
         return self.precision[place] * step
 
-    def distances(self, place: int, others) -> np.ndarray:
+    def distances(self, place: int, others: np.ndarray) -> np.ndarray:
         """Return the expected squared distance of other components' means from this one's."""
         step = self.post_mean[others] - self.post_mean[place]
         return (step * step) @ self.precision[place]

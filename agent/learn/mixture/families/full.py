@@ -42,7 +42,16 @@ class FullFamily(Places):
         """Return tr(E[Lambda] spread) / 2: what the width of a point takes from its expected log density."""
         return 0.5 * float(self._pack_precision(place) @ spread)
 
-    def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:
+    def collect(
+        self,
+        items: Items,
+        rows: np.ndarray,
+        weights: np.ndarray,
+        centre: np.ndarray,
+        moments: Moments,
+        place: int,
+        spread: np.ndarray | None = None,
+    ) -> None:
         """Write the statistics of weighted items to a place; sums are taken about `centre`."""
         first, square, packed = self._first, self._square, moments.scatter[place]
         first[:] = 0.0
@@ -66,13 +75,13 @@ class FullFamily(Places):
         moments.count[place] = count
         np.add(first, centre, out=moments.mean[place])
 
-    def _add_clumps(self, items: Items, rows, weights, packed) -> None:
+    def _add_clumps(self, items: Items, rows: np.ndarray, weights: np.ndarray, packed: np.ndarray) -> None:
         mixture_full.add_packed_moments(items.second, rows, weights, items.n_clumps, packed)
 
-    def _subtract_clumps(self, items: Items, rows, place: int, out) -> None:
+    def _subtract_clumps(self, items: Items, rows: np.ndarray, place: int, out: np.ndarray) -> None:
         mixture_full.subtract_traces(self._pack_precision(place), items.second, rows, items.n_clumps, out)
 
-    def _subtract_clump_block(self, items: Items, first: int, n_rows: int, n_components: int, out) -> None:
+    def _subtract_clump_block(self, items: Items, first: int, n_rows: int, n_components: int, out: np.ndarray) -> None:
         for k in range(n_components):
             precision = self._pack_precision(k)
             mixture_full.subtract_traces_block(precision, items.second, first, n_rows, items.n_clumps, k, out)
@@ -139,7 +148,7 @@ class FullFamily(Places):
         mixture_full.pack_doubled(self._square, self._packed)
         return self._packed
 
-    def log_joint(self, items: Items, rows, place: int, log_weight: float, out) -> None:
+    def log_joint(self, items: Items, rows: np.ndarray, place: int, log_weight: float, out: np.ndarray) -> None:
         """Write S_sk (2.9) of one place for some items."""
         constant = self.fits[place, CONSTANT] + log_weight
         for start in range(0, len(rows), BLOCK):
@@ -151,7 +160,9 @@ class FullFamily(Places):
         if len(rows) and rows.min() < items.n_clumps:
             self._subtract_clumps(items, rows, place, out)
 
-    def log_joint_block(self, items: Items, first: int, n_rows: int, n_components: int, log_weight, out) -> None:
+    def log_joint_block(
+        self, items: Items, first: int, n_rows: int, n_components: int, log_weight: np.ndarray, out: np.ndarray
+    ) -> None:
         """Write S_sk (2.9) of all components for a block of items."""
         rows = self._rows[:n_rows]
         rows[:] = items.x[first : first + n_rows]
@@ -164,7 +175,9 @@ class FullFamily(Places):
         if first < items.n_clumps:
             self._subtract_clump_block(items, first, n_rows, n_components, out)
 
-    def split(self, items: Items, rows, weights, parent, task: "SplitTask") -> float:
+    def split(
+        self, items: Items, rows: np.ndarray, weights: np.ndarray, parent: tuple[Moments, int], task: SplitTask
+    ) -> float:
         """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
         moments, place = parent
         n = len(rows)
@@ -203,7 +216,7 @@ class FullFamily(Places):
     def _normal(self, place: int, step: np.ndarray) -> np.ndarray:
         return self.whiten[place].T @ (self.whiten[place] @ step)
 
-    def distances(self, place: int, others) -> np.ndarray:
+    def distances(self, place: int, others: np.ndarray) -> np.ndarray:
         """Return the expected squared distance of other components' means from this one's."""
         step = (self.post_mean[others] - self.post_mean[place]) @ self.whiten[place].T
         return np.einsum("ij,ij->i", step, step)
@@ -253,10 +266,12 @@ class RoundedFamily(FullFamily):
     def _rescale_clumps(self, second: np.ndarray, ratio: np.ndarray) -> None:
         second[:, : self.n_dims] *= ratio**2  # correlations have no units
 
-    def _decode(self, items: Items, first: int, n_clumps: int, out) -> None:
+    def _decode(self, items: Items, first: int, n_clumps: int, out: np.ndarray) -> None:
         mixture_rounded.decode_block(items.second, items.codes, first, n_clumps, self._factor, self._unpacked, out)
 
-    def split(self, items: Items, rows, weights, parent, task: "SplitTask") -> float:
+    def split(
+        self, items: Items, rows: np.ndarray, weights: np.ndarray, parent: tuple[Moments, int], task: SplitTask
+    ) -> float:
         """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children.
 
         Every update reads all clumps of the list four times: they are decoded once where there is room for them.
@@ -271,7 +286,7 @@ class RoundedFamily(FullFamily):
         finally:
             self._held_rows = None
 
-    def _add_clumps(self, items: Items, rows, weights, packed) -> None:
+    def _add_clumps(self, items: Items, rows: np.ndarray, weights: np.ndarray, packed: np.ndarray) -> None:
         if rows is self._held_rows:
             mixture_rounded.add_decoded(self._held, self._n_held, weights, packed)
             return
@@ -279,7 +294,7 @@ class RoundedFamily(FullFamily):
             items.second, items.codes, rows, weights, items.n_clumps, self._factor, self._unpacked, packed
         )
 
-    def _subtract_clumps(self, items: Items, rows, place: int, out) -> None:
+    def _subtract_clumps(self, items: Items, rows: np.ndarray, place: int, out: np.ndarray) -> None:
         if rows is self._held_rows:
             mixture_rounded.subtract_decoded(self._pack_precision(place), self._held, self._n_held, out)
             return
@@ -294,7 +309,7 @@ class RoundedFamily(FullFamily):
             out,
         )
 
-    def _subtract_clump_block(self, items: Items, first: int, n_rows: int, n_components: int, out) -> None:
+    def _subtract_clump_block(self, items: Items, first: int, n_rows: int, n_components: int, out: np.ndarray) -> None:
         end = min(n_rows, items.n_clumps - first)
         for low in range(0, end, len(self._decoded)):
             n = min(len(self._decoded), end - low)

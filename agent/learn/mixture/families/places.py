@@ -140,7 +140,16 @@ class Places:
 
     # What a family says of one place.
 
-    def collect(self, items: Items, rows, weights, centre, moments: Moments, place: int, spread=None) -> None:
+    def collect(
+        self,
+        items: Items,
+        rows: np.ndarray,
+        weights: np.ndarray,
+        centre: np.ndarray,
+        moments: Moments,
+        place: int,
+        spread: np.ndarray | None = None,
+    ) -> None:
         """Write the statistics of weighted items to a place; sums are taken about `centre`."""
         raise NotImplementedError
 
@@ -148,7 +157,7 @@ class Places:
         """Write the posterior and the fits of a place from its statistics."""
         raise NotImplementedError
 
-    def log_joint(self, items: Items, rows, place: int, log_weight: float, out) -> None:
+    def log_joint(self, items: Items, rows: np.ndarray, place: int, log_weight: float, out: np.ndarray) -> None:
         """Write S_sk (2.9) of one place for some items."""
         raise NotImplementedError
 
@@ -160,7 +169,7 @@ class Places:
         """Return the log evidence of statistics."""
         raise NotImplementedError
 
-    def distances(self, place: int, others) -> np.ndarray:
+    def distances(self, place: int, others: np.ndarray) -> np.ndarray:
         """Return the expected squared distance of other components' means from this one's."""
         raise NotImplementedError
 
