@@ -25,9 +25,9 @@ from stillwatch.tools.report import charts as c
 from stillwatch.tools.report import page
 from stillwatch.tools.shared import existing, print_json, words
 from stillwatch.transport.disk import open_run
+from stillwatch.transport.wire import TOPIC_MODEL
 from stillwatch.transport.wire import messages as m
 
-TOPICS = "topics"
 WORDS = 400.0  # that the shares of a frame are worth: what they were measured by, or near it
 UNSEEN = 1e-3  # share of a topic that was not told
 NEAR_NS = 2_000_000_000  # a picture so near in time stands for a frame
@@ -128,7 +128,7 @@ def read_run(path: pathlib.Path) -> list[Held]:
         match message:
             case m.Encoder():
                 held.encoder = message
-            case m.Model() if message.which == TOPICS:
+            case m.Model() if message.which == TOPIC_MODEL:
                 held.model = message
             case m.Score() if message.topic_ids is not None:
                 held.scores.append(message)

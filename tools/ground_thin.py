@@ -49,6 +49,7 @@ from stillwatch.transport.thin import (
     read_link_key,
 )
 from stillwatch.transport.wire import (
+    AGENT_PATTERN,
     MODEL_NUMBERS,
     MODELS,
     Clumps,
@@ -64,7 +65,6 @@ _MODELS_EVERY_S = 10.0
 _WAIT_S = 0.2
 _COMPONENTS = 256
 _LARGEST = 3  # components of a model that are told: those that its first 64 bytes name
-AGENT_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _PASSED_PACKETS = 4  # in a row: repeats of what was under way when a vehicle restarted are fewer and come between
 
 
@@ -94,7 +94,7 @@ def main(args: argparse.Namespace) -> int:
     except (LinkError, SecurityError) as error:
         raise UsageError(str(error)) from error
     agent = args.agent or f"thin-{args.agent_number}"
-    if not AGENT_ID.fullmatch(agent):
+    if not re.fullmatch(AGENT_PATTERN, agent):
         raise UsageError(f"--agent {agent[:40]!r}: 1 to 32 of a-z 0-9 _ - beginning with a letter or digit")
     station = ThinStation(pathlib.Path(args.out), codec, args.preset, agent=agent, as_json=args.json)
     station.ask_for_clumps(args.clumps)

@@ -10,9 +10,8 @@ from stillwatch.runs.rows import alert_row, utc_text
 from stillwatch.runs.table import Table
 from stillwatch.transport.disk import Run
 from stillwatch.transport.disk import open_run as open_folder
-from stillwatch.transport.wire import Alert, Exemplar, Message, Model, Score, VisitKind
+from stillwatch.transport.wire import TOPIC_MODEL, Alert, Exemplar, Message, Model, Score, VisitKind
 
-TOPICS = "topics"  # the model whose components are in view
 EVENT_COLUMNS = (
     "id", "kind", "phase", "t_utc", "stream_s", "end_s", "frame", "end_frame", "duration_s", "severity", "how_rare",
     "rarity", "watched_s", "judged", "visits", "alike", "here", "visit_kind", "score", "x", "y", "boxes",
@@ -112,7 +111,7 @@ class RunTables:
         names: dict[str, str] = {}
         for _, message in self._folder.messages({"score", "model"}):
             started = starts.setdefault((message.run, message.epoch), message.t_ns)
-            if isinstance(message, Model) and message.which == TOPICS:
+            if isinstance(message, Model) and message.which == TOPIC_MODEL:
                 names = message.labels
             if not isinstance(message, Score) or message.topic_ids is None or message.topic_shares is None:
                 continue

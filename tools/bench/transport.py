@@ -46,7 +46,7 @@ from stillwatch.transport.thin import (
     ThinReceiver,
     ThinSender,
 )
-from stillwatch.transport.wire import EventKind, encode, messages
+from stillwatch.transport.wire import PATCH_MODEL, EventKind, encode, messages
 
 AGENT = "bench"
 WALL_NS = 1_795_824_000_000_000_000
@@ -343,7 +343,7 @@ def _model(n_components: int, n_dims: int, covariance: str, seed: int = 0) -> me
         t_ns=0,
         mono_ns=0,
         wall_ns=WALL_NS,
-        which="patches",
+        which=PATCH_MODEL,
         covariance=covariance,
         n_dims=n_dims,
         n_components=n_components,

@@ -8,13 +8,12 @@ Imports: the agent, transport, tools.shared.
 from stillwatch.tools.report import charts
 from stillwatch.tools.report.command import write_report
 from stillwatch.tools.report.compare import compare_folders, tell_comparison
-from stillwatch.tools.report.learners import PICTURED, TOPIC_PREFIX, TOPICS, model_view
+from stillwatch.tools.report.learners import PICTURED, TOPIC_PREFIX, model_view
 from stillwatch.tools.report.style import PALETTE, page
 
 __all__ = [
     "PALETTE",
     "PICTURED",
-    "TOPICS",
     "TOPIC_PREFIX",
     "charts",
     "compare_folders",

@@ -10,7 +10,7 @@ from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.data import Event, ReportData
 from stillwatch.tools.report.in_view import topic_layer, topic_name
 from stillwatch.tools.shared import words
-from stillwatch.transport.wire import EventKind
+from stillwatch.transport.wire import PATCH_MODEL, EventKind
 from stillwatch.transport.wire import messages as m
 
 Numbers = dict[tuple[str, int, int], str]  # what each event is called, by its key
@@ -117,7 +117,7 @@ def _wall_ns(event: Event) -> int:
 def _resembles(data: ReportData, event: Event) -> str:
     """Say what known thing it is most like, with the picture or the name that there is."""
     parts = []
-    patches = data.last_model.get("patches")
+    patches = data.last_model.get(PATCH_MODEL)
     component = (event.best or event.last).component
     if patches is not None and str(component) in patches.labels:
         parts.append(f"<p>Most like what you named <b>{c.esc(patches.labels[str(component)])}</b>.</p>")

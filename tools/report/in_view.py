@@ -9,8 +9,9 @@ import numpy as np
 
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.data import ReportData
-from stillwatch.tools.report.learners import EXAMPLE_ROLES, TOPIC_PREFIX, TOPICS
+from stillwatch.tools.report.learners import EXAMPLE_ROLES, TOPIC_PREFIX
 from stillwatch.tools.shared import words
+from stillwatch.transport.wire import TOPIC_MODEL
 
 MAX_TOPICS = 24  # rows of the table
 IN_LEGEND = 8
@@ -26,7 +27,7 @@ def in_view_section(data: ReportData, label: c.Label) -> str:
     chart = c.stacked_chart(data.shares.points(), span_ns=data.span_ns, label=label)
     note = (
         "How much of the view each kind of ground or thing took, as the agent tells them apart: a topic. Name one by "
-        f"<code>stillwatch control ENDPOINT label_component which={TOPICS} component=NUMBER label=NAME</code>."
+        f"<code>stillwatch control ENDPOINT label_component which={TOPIC_MODEL} component=NUMBER label=NAME</code>."
     )
     return (
         f"<h2>What was in view</h2><p class='note'>{note}</p>{chart}{_legend(data, mean)}{_track(data)}"
@@ -36,7 +37,7 @@ def in_view_section(data: ReportData, label: c.Label) -> str:
 
 def topic_name(data: ReportData, topic: int) -> str:
     """Return what a topic is called, escaped: the name that a person gave it, else its number."""
-    model = data.last_model.get(TOPICS)
+    model = data.last_model.get(TOPIC_MODEL)
     return c.esc((model.labels.get(str(topic), "") if model is not None else "") or f"topic {topic}")
 
 

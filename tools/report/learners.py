@@ -7,6 +7,8 @@ under the name that its messages give it.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from stillwatch.transport.wire import PATCH_MODEL, SCENE_MODEL, TOPIC_MODEL
+
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
@@ -32,14 +34,13 @@ class GalleryView:
     nothing_usual: str = ""
 
 
-TOPICS = "topics"  # the model whose components are in view: exemplars of these roles, behind a prefix
-TOPIC_PREFIX = "topic_"
-PICTURED = "scenes"  # the mixture whose components have pictures: exemplars of these roles
+TOPIC_PREFIX = "topic_"  # of the roles of what shows a topic
+PICTURED = SCENE_MODEL  # the mixture whose components have pictures: exemplars of these roles
 EXAMPLE_ROLES = {"most_typical": "Typical", "least_typical": "Least typical", "newest": "Newest"}
 MODELS = {
-    "patches": ModelView("Patches: what small parts of the view look like", "patch", shows_energy=True),
-    "scenes": ModelView("Scenes: what the whole view looks like", "scene"),
-    TOPICS: ModelView("Topics: what is in view", "topic"),
+    PATCH_MODEL: ModelView("Patches: what small parts of the view look like", "patch", shows_energy=True),
+    SCENE_MODEL: ModelView("Scenes: what the whole view looks like", "scene"),
+    TOPIC_MODEL: ModelView("Topics: what is in view", "topic"),
 }
 GALLERIES = {
     "frame": GalleryView(

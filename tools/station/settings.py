@@ -16,8 +16,9 @@ from msgspec import Meta
 from stillwatch.base import ConfigError, secrets
 from stillwatch.settings import Problem, allowed, key_lines, read_text, unknown_word
 from stillwatch.transport.thin import PRESETS
+from stillwatch.transport.wire import AGENT_PATTERN
 
-AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+AGENT_NAME = re.compile(AGENT_PATTERN)
 Port = Annotated[int, Meta(ge=0, le=65_535)]
 Days = Annotated[float, Meta(gt=0.0, le=36_500.0)]
 Presets = Literal[tuple(PRESETS)]  # type: ignore[valid-type]

@@ -16,12 +16,10 @@ from stillwatch.learn import GroupedMixture
 from stillwatch.tools.survey.analysis import Found
 from stillwatch.tools.survey.encoders import LEAST_DIRECTIONS, MOST_LOST, Frames, Shared, known_encoders
 from stillwatch.tools.survey.machines import Machines
-from stillwatch.transport.disk import RECORDING_NAME, log_files, open_run
-from stillwatch.transport.wire import clump_arrays
+from stillwatch.transport.disk import RUN_LOGS, log_files, open_run
+from stillwatch.transport.wire import SCENE_MODEL, clump_arrays
 from stillwatch.transport.wire import messages as m
 
-LOGS = ("messages", RECORDING_NAME)
-SCENES = "scenes"
 # Clumps are drawn as at most this many frames. A fifth of it lost no more (DECISIONS.md); rare clusters want more.
 DRAWN = 100_000
 
@@ -51,7 +49,7 @@ class Sent:
 def is_run(folder: str) -> bool:
     """Return whether a folder is a run's, a ground station's, or a recording."""
     path = pathlib.Path(folder)
-    return path.is_dir() and any(log_files(path, name) for name in LOGS)
+    return path.is_dir() and any(log_files(path, name) for name in RUN_LOGS)
 
 
 def read_run(folder: str) -> Sent:
@@ -68,9 +66,9 @@ def read_run(folder: str) -> Sent:
                     sent.exemplars.pop(gone, None)
                 if message.thumbnail:
                     sent.exemplars[message.id] = message
-            case m.Model() if message.which == SCENES:
+            case m.Model() if message.which == SCENE_MODEL:
                 model = message
-            case m.Clumps() if message.which == SCENES:
+            case m.Clumps() if message.which == SCENE_MODEL:
                 clumps = message
     if model is not None:
         means = np.asarray(model.means, np.float64)

@@ -24,6 +24,7 @@ from stillwatch.transport.wire import Clumps, DecodeError, LogError, Message, Mo
 
 LOG_NAME = "messages"
 RECORDING_NAME = "recording"
+RUN_LOGS = (LOG_NAME, RECORDING_NAME)  # what makes a folder a run's: either
 KIND_MESSAGE = 16  # body: length of the topic kind (u8), the kind, the message's payload
 KIND_CONFIG = 17  # body: msgpack {config_text, config_hash, **info}; first in every file
 
@@ -255,7 +256,7 @@ def open_run(path: pathlib.Path | str) -> Run:
     path = pathlib.Path(path)
     if not path.is_dir():
         raise LogError(f"{path}: no such folder")
-    if not log_files(path, LOG_NAME) and not log_files(path, RECORDING_NAME):
+    if not any(log_files(path, name) for name in RUN_LOGS):
         raise LogError(f"{path}: holds no messages of a run, ground station or recording; give what --out named")
     return Run(path)
 

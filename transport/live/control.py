@@ -27,6 +27,7 @@ from stillwatch.transport.live.security import (
 )
 from stillwatch.transport.wire import (
     NAMED_PATTERN,
+    PATCH_MODEL,
     Count,
     DecodeError,
     EncodeError,
@@ -62,7 +63,7 @@ class AlertBudget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class ComponentLabel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A person's name for a component of a mixture, or for a kind of visits; it changes no model."""
 
-    which: Annotated[str, Meta(pattern=NAMED_PATTERN)] = "patches"
+    which: Annotated[str, Meta(pattern=NAMED_PATTERN)] = PATCH_MODEL
     component: Count
     label: Name
 

@@ -22,7 +22,7 @@ from stillwatch.transport.thin.presets import Budget
 from stillwatch.transport.thin.records import ThinAlert, ThinHeartbeat
 from stillwatch.transport.thin.scheduler import RULES
 from stillwatch.transport.thin.thumbnails import recode_thumbnail
-from stillwatch.transport.wire import MODEL_NUMBERS, EncodeError, EventKind, largest_clumps, messages
+from stillwatch.transport.wire import MODEL_NUMBERS, PATCH_MODEL, EncodeError, EventKind, largest_clumps, messages
 
 _EVENTS_REMEMBERED = 256
 
@@ -174,7 +174,7 @@ class VehicleLink:
             self._encoders[message.which] = encoder
             self.sender.mirror(MODEL_NUMBERS[message.which], encoder)
         encoder.update(message)
-        if message.which == "patches":
+        if message.which == PATCH_MODEL:
             self._patches = message
 
     def _tell_component(self, component: int) -> None:

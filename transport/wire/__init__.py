@@ -52,11 +52,26 @@ from stillwatch.transport.wire.messages import (
     VisitKind,
     kind_of,
 )
-from stillwatch.transport.wire.names import MODEL_NUMBERS, MODEL_PATTERN, MODELS, NAMED_PATTERN, VISITS, EventKind
+from stillwatch.transport.wire.names import (
+    AGENT_PATTERN,
+    MODEL_NUMBERS,
+    MODEL_PATTERN,
+    MODELS,
+    NAMED_PATTERN,
+    PATCH_MODEL,
+    SCENE_MODEL,
+    TOPIC_MODEL,
+    VISITS,
+    EventKind,
+)
 from stillwatch.transport.wire.topics import MAX_PAYLOAD_BYTES, TOPICS, key_of, topic_bytes
 from stillwatch.transport.wire.unfold import Unfolder, changed_model, model_change, scores_message
 
 __all__ = [
+    "AGENT_PATTERN",
+    "PATCH_MODEL",
+    "SCENE_MODEL",
+    "TOPIC_MODEL",
     "ARRAY_EXT",
     "Alert",
     "BitReader",

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from stillwatch.transport.wire.names import MODEL_PATTERN, EventKind
+from stillwatch.transport.wire.names import AGENT_PATTERN, MODEL_PATTERN, EventKind
 
 SCHEMA = 2
 FIRST_SCHEMA = 1  # the oldest that is read
@@ -76,7 +76,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, eq=False, tag_field="ki
     """
 
     schema: Annotated[int, Meta(ge=1, le=65_535)] = SCHEMA
-    agent: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+    agent: Annotated[str, Meta(pattern=AGENT_PATTERN)]
     run: Name
     boot: Name
     epoch: Count

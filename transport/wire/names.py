@@ -6,7 +6,9 @@ Positions are numbers on the wire: names are only added at the end, and none is 
 
 import enum
 
-MODELS = ("patches", "scenes", "topics")  # of the patch mixture, the scene mixture, the topic model
+AGENT_PATTERN = "^[a-z0-9][a-z0-9_-]{0,31}$"  # of an agent's id: a part of topics and of folders' names
+PATCH_MODEL, SCENE_MODEL, TOPIC_MODEL = "patches", "scenes", "topics"  # the two mixtures, and what is in view
+MODELS = (PATCH_MODEL, SCENE_MODEL, TOPIC_MODEL)
 MODEL_NUMBERS = {name: number for number, name in enumerate(MODELS)}  # thin links have room for 8, the mirror for 16
 MODEL_PATTERN = f"^({'|'.join(MODELS)})$"  # of the fields that name a model
 VISITS = "visits"  # beside the models: whose kinds people may name

@@ -15,7 +15,7 @@ from stillwatch.tools.station.ingest.desk import Desk
 from stillwatch.tools.station.ingest.placing import plain
 from stillwatch.tools.station.ingest.scribe import Scribe
 from stillwatch.tools.station.store import FOLDER, Store, StoreError
-from stillwatch.transport.disk import RECORDING_NAME, log_files, open_run
+from stillwatch.transport.disk import RUN_LOGS, log_files, open_run
 from stillwatch.transport.wire import LogError, Score
 
 _log = logging.getLogger("stillwatch.station")
@@ -25,7 +25,6 @@ DEEPEST = 3
 MOST_FOLDERS = 10_000
 MOST_CLIPS = 10_000
 MOST_RUNS = 64  # agents of one folder: a ground station's holds one
-_LOGS = ("messages", RECORDING_NAME)
 
 
 class FolderEar:
@@ -121,7 +120,7 @@ def run_folders(place: pathlib.Path, depth: int = 0) -> Iterator[pathlib.Path]:
     """Yield the folders at and below a place that hold messages or a recording; links are not followed."""
     if not place.is_dir() or (depth and place.is_symlink()):
         return
-    if any(log_files(place, name) for name in _LOGS):
+    if any(log_files(place, name) for name in RUN_LOGS):
         yield place
         return
     if depth < DEEPEST:
@@ -142,7 +141,7 @@ def _is_clip(file: pathlib.Path) -> bool:
 
 def signature_of(folder: pathlib.Path) -> str:
     """Return what changes whenever the folder's logs do."""
-    stats = [path.stat() for name in _LOGS for _, path in log_files(folder, name)]
+    stats = [path.stat() for name in RUN_LOGS for _, path in log_files(folder, name)]
     stats += [path.stat() for path in [folder / "clips"] if path.is_dir()]
     return f"{len(stats)} {sum(stat.st_size for stat in stats)} {max((stat.st_mtime_ns for stat in stats), default=0)}"
 

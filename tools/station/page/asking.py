@@ -17,8 +17,9 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from stillwatch.tools.station.access import Refused, Role, Visitor
 from stillwatch.tools.station.page.services import Services
 from stillwatch.tools.station.page.wording import cleaned
+from stillwatch.transport.wire import AGENT_PATTERN
 
-AGENT = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+AGENT = re.compile(AGENT_PATTERN)
 LARGEST = 2**63 - 1
 MOST_FIELDS = 40
 

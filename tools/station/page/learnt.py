@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from stillwatch.tools.report import PICTURED, TOPIC_PREFIX, TOPICS, model_view
-from stillwatch.transport.wire import Model, TransportError, decode
+from stillwatch.tools.report import PICTURED, TOPIC_PREFIX, model_view
+from stillwatch.tools.station.store import MOST_EXEMPLARS
+from stillwatch.transport.wire import PATCH_MODEL, TOPIC_MODEL, Model, TransportError, decode
 
 MOST_ROWS = 12
-MOST_EXEMPLARS = 200
-_TYPICAL = {TOPICS: TOPIC_PREFIX + "most_typical", PICTURED: "most_typical"}  # exemplars' roles, in the page's order
+# Exemplars' roles, in the page's order.
+_TYPICAL = {TOPIC_MODEL: TOPIC_PREFIX + "most_typical", PICTURED: "most_typical"}
 
 
 @functools.lru_cache(maxsize=512)
@@ -35,7 +36,7 @@ def component_name(store: Any, agent: str, component: int) -> str:
     if component < 0:
         return ""
     models = {model.which: model for model in _models(store, agent)}
-    return models["patches"].labels.get(str(component), "") if "patches" in models else ""
+    return models[PATCH_MODEL].labels.get(str(component), "") if PATCH_MODEL in models else ""
 
 
 def in_view(store: Any, agent: str) -> list[dict[str, Any]]:

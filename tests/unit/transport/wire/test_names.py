@@ -6,14 +6,19 @@ import msgpack
 from thin_records import alert_of
 from wire_examples import examples
 
+from stillwatch.settings.config import AGENT_ID
 from stillwatch.transport.thin.codec import ThinCodec
 from stillwatch.transport.thin.records import ThinAlert
-from stillwatch.transport.wire import EventKind, decode, encode
+from stillwatch.transport.wire import AGENT_PATTERN, EventKind, decode, encode
 
 
 def test_the_numbers_of_kinds_on_a_thin_link_stay_what_they_were():
     kinds = ["other", "novel", "new_category", "returned", "vanished", "scene_change", "unusual_view"]
     assert list(EventKind) == kinds
+
+
+def test_settings_take_the_ids_of_agents_that_the_wire_takes():
+    assert AGENT_ID == AGENT_PATTERN
 
 
 def test_a_kind_is_its_text_in_messages_and_in_json():
