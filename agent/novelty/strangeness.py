@@ -16,7 +16,7 @@ from stillwatch.novelty.baselines import ComponentBaseline
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.patch_memory import PatchMemory
 from stillwatch.novelty.regions import novel_regions
-from stillwatch.novelty.rules import LEAST_SPREAD, NEIGHBOURS, SETTLING_FRAMES, STRIDE
+from stillwatch.novelty.rules import LEAST_SPREAD, NEIGHBOURS, NS, SETTLING_FRAMES, STRIDE
 from stillwatch.novelty.strategy import Judgement, Sizes
 from stillwatch.novelty.visits import Kind, Over
 from stillwatch.settings import Config
@@ -122,7 +122,7 @@ class Strangeness(Composed):
     def _smoothed(self, statistics: tuple[float, float], t_ns: int) -> tuple[float, ...]:
         """Return the statistics smoothed over `smoothing_s` of stream time."""
         frames, smoothing_s = self._frames, self._settings.smoothing_s
-        elapsed_s = max(t_ns - frames.t_ns, 0) / 1e9
+        elapsed_s = max(t_ns - frames.t_ns, 0) / NS
         keep = 0.5 ** (elapsed_s / smoothing_s) if smoothing_s > 0.0 else 0.0
         return tuple((frames.smoothed + (1.0 - keep) * (np.array(statistics) - frames.smoothed)).tolist())
 

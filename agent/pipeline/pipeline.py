@@ -50,7 +50,6 @@ from stillwatch.settings import Config
 from stillwatch.transport.wire import VISITS, Headers, Message
 
 MAX_LABELS = 256
-
 MAX_LABEL_CHARS = 64
 CROP_REACH = 2  # times what a word is the mean of: what is around it says what it is part of
 

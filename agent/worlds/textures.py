@@ -1,6 +1,6 @@
 """Procedural textures and sprites that the synthetic worlds are painted with: noise, sand, stones, shells, shading.
 
-Called by agent/worlds/transect.py, agent/worlds/road.py and agent/worlds/room.py while a scene is built; never per
+Called by agent/worlds/transect.py, agent/worlds/road.py and agent/worlds/room.py while a world is built; never per
 frame. It must not hold state: everything is a function of the generator it is given.
 """
 

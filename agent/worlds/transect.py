@@ -14,7 +14,7 @@ from stillwatch.worlds.base import World
 from stillwatch.worlds.textures import cobble, fractal_noise, gravel, paste, sand, shadow_of, shell_hash, sprite
 
 _HABITATS = {"sand": sand, "gravel": gravel, "shell_hash": shell_hash, "cobble": cobble}
-_CYCLE = 600  # frames of one plan; longer scenes append plans in which nothing is new any more
+_CYCLE = 600  # frames of one plan; longer worlds append plans in which nothing is new any more
 
 
 class Transect(World):

@@ -1,4 +1,4 @@
-"""Ground truth for evaluations: event spans by frame number, from events.json, segments.json or a synthetic scene.
+"""Ground truth for evaluations: event spans by frame number, from events.json, segments.json or a synthetic world.
 
 Called by tools/evaluate/command.py. It must not know scores.
 """
@@ -66,7 +66,7 @@ def merged(spans) -> tuple[tuple[int, int], ...]:
 
 
 def truth_of(entry: dict) -> Truth:
-    """Return the truth of one clip's entry, or of a scene's `truth()`; its events, else its segments, count."""
+    """Return the truth of one clip's entry, or of a world's `truth()`; its events, else its segments, count."""
     if entry.get("events"):
         spans = [(int(event["start"]), int(event["end"])) for event in entry["events"]]
     else:

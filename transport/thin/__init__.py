@@ -10,10 +10,11 @@ from stillwatch.transport.thin.component import decode_component
 from stillwatch.transport.thin.layout import KINDS, STATES, TYPE_BITS, Field
 from stillwatch.transport.thin.link import ThinReceiver, ThinSender
 from stillwatch.transport.thin.linksim import LinkModel, LinkSimulator
-from stillwatch.transport.thin.outbox import Outbox, count_outbox
+from stillwatch.transport.thin.outbox import EARLIEST_NS, Outbox, count_outbox
 from stillwatch.transport.thin.port import ThinPort, parse_endpoint, read_link_key
 from stillwatch.transport.thin.presets import PRESETS, Preset, find_preset
 from stillwatch.transport.thin.receiver_log import (
+    REMEMBERED,
     AlertArrived,
     Arrival,
     ClumpsArrived,
@@ -34,6 +35,7 @@ __all__ = [
     "ClumpsArrived",
     "ComponentArrived",
     "ComponentPart",
+    "EARLIEST_NS",
     "ENVELOPE_BYTES",
     "Field",
     "HEADER_BYTES",
@@ -46,6 +48,7 @@ __all__ = [
     "Outbox",
     "PRESETS",
     "RECORDS",
+    "REMEMBERED",
     "PacketArrived",
     "Preset",
     "ReceiverLog",

@@ -32,8 +32,8 @@ _META = struct.Struct("<HII")
 _BLOCK = 256  # numbers reserved at a time: as many alerts can be numbered while the disk is full
 _HELD = 256
 _FILES = 16
-_EARLIEST_NS = 1_577_836_800_000_000_000  # a wall clock before 2020 was never set
-_FOREVER_S = 1e9
+EARLIEST_NS = 1_577_836_800_000_000_000  # a wall clock before 2020 was never set
+FOREVER_S = 1e9
 
 
 class Number(NamedTuple):
@@ -108,7 +108,7 @@ class Outbox:
             "outbox",
             clock=clock,
             max_file_bytes=max_bytes // _FILES,
-            max_file_s=_FOREVER_S,
+            max_file_s=FOREVER_S,
             sync_every_s=0.0,
             preamble=self._preamble,
             on_state=_log_state,
@@ -222,7 +222,7 @@ class Outbox:
             for record in read_records(self.folder, name="outbox", damage=damage):
                 if record.kind == KIND_PUT and len(record.body) > _PUT.size:
                     incarnation, delivery, put_ns = _PUT.unpack_from(record.body)
-                    age_ns = max(wall_ns - put_ns, 0) if put_ns >= _EARLIEST_NS else 0
+                    age_ns = max(wall_ns - put_ns, 0) if put_ns >= EARLIEST_NS else 0
                     payload = record.body[_PUT.size :]
                     entry = _Entry(payload, put_ns, mono_ns, age_ns, record.sequence)
                     self._entries[Number(incarnation, delivery)] = entry

@@ -14,7 +14,7 @@ import google_crc32c
 from stillwatch.transport.base import Clock
 from stillwatch.transport.disk import RecordWriter, log_files, read_records
 from stillwatch.transport.thin.codec import ALERT_BYTES, decode_alert_record, encode_record
-from stillwatch.transport.thin.outbox import Number
+from stillwatch.transport.thin.outbox import FOREVER_S, Number
 from stillwatch.transport.thin.records import ComponentPart, ThinAlert, ThinHeartbeat
 from stillwatch.transport.wire import LogError
 
@@ -25,7 +25,6 @@ REMEMBERED = 65_536  # far more than any vehicle has waiting at once: older ones
 _NAME = "received"
 _FILE_BYTES = 8_000_000  # over 100,000 alerts, so that the last two files hold all that is to be remembered
 _RECENT_NS = 3600 * 1_000_000_000
-_FOREVER_S = 1e9
 _Key = tuple[int, int, int]
 
 
@@ -132,7 +131,7 @@ class ReceiverLog:
             _NAME,
             clock=clock,
             max_file_bytes=_FILE_BYTES,
-            max_file_s=_FOREVER_S,
+            max_file_s=FOREVER_S,
             sync_every_s=0.0,
             on_state=_log_state,
         )

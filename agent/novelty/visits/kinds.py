@@ -30,7 +30,6 @@ from stillwatch.novelty.rules import (
 )
 from stillwatch.novelty.visits.sightings import squared_distances
 
-_COARSE = (COARSE_ROWS, COARSE_COLUMNS)
 _COLUMNS = ("id", "count", "first_ns", "last_ns")  # of a kind, in the order of `Kind`
 _RECENTLY = 1.0  # second: less was not watched
 
@@ -69,10 +68,10 @@ class _Table:
     newest_ns: np.ndarray = saved_array((MAX_KINDS, NEWEST_VISITS), np.int64, fill=-1, low=-1)
     part_n: np.ndarray = saved_array((MAX_KINDS,), np.int64, low=0)
     spread_n: np.ndarray = saved_array((2,), np.float64, low=0.0)
-    places: np.ndarray = saved_array((MAX_KINDS, *_COARSE), np.float64, low=0.0)
+    places: np.ndarray = saved_array((MAX_KINDS, COARSE_ROWS, COARSE_COLUMNS), np.float64, low=0.0)
     lately: np.ndarray = saved_array((RECENT_VISITS,), np.int64, fill=-1, low=-1)
     strange: np.ndarray = saved_array((STRANGE_MEMORY,), np.float64, fill=-1, low=-1)
-    passed: np.ndarray = saved_array(_COARSE, np.float64, low=0.0)
+    passed: np.ndarray = saved_array((COARSE_ROWS, COARSE_COLUMNS), np.float64, low=0.0)
     n_passed: int = saved(0, low=0)
     next_id: int = saved(0, low=0)
     n_lately: int = saved(0, low=0, high=RECENT_VISITS)

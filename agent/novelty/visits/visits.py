@@ -56,8 +56,6 @@ from stillwatch.novelty.visits.sightings import (
     touches_edge,
 )
 
-_COARSE = (COARSE_ROWS, COARSE_COLUMNS)
-
 
 @dataclass
 class _Tracks:
@@ -83,7 +81,7 @@ class _Tracks:
     seen: np.ndarray = saved_array((MAX_VISITS, 2), np.int64, low=0)
     other: np.ndarray = saved_array((MAX_VISITS,), np.int64, low=0)
     level: np.ndarray = saved_array((MAX_VISITS,), np.float64, low=0.0)
-    places: np.ndarray = saved_array((MAX_VISITS, *_COARSE), np.bool_)
+    places: np.ndarray = saved_array((MAX_VISITS, COARSE_ROWS, COARSE_COLUMNS), np.bool_)
     known: np.ndarray = saved_array((MAX_VISITS,), np.float64, low=0.0, high=1.0)
     strange: np.ndarray = saved_array((MAX_VISITS,), np.float64, low=0.0, high=1.0)
     next_number: int = saved(0, low=0)

@@ -19,13 +19,9 @@ from stillwatch.tools.evaluate.suite import transforms
 from stillwatch.tools.evaluate.suite.actors import KINDS, cut_outs, sized
 from stillwatch.tools.evaluate.suite.clips import Stream, read_picture, stamp_ns
 from stillwatch.tools.evaluate.suite.plates import FLOORS
+from stillwatch.tools.evaluate.suite.worlds import HEIGHT, LEARN_S, N_FRAMES, RATE_HZ, TOLERANCE_FRAMES, WIDTH
 from stillwatch.tools.evaluate.truth import Truth, merged
 
-HEIGHT, WIDTH = 240, 320
-RATE_HZ = 5.0
-N_FRAMES = 400
-LEARN_S = 30.0
-TOLERANCE_FRAMES = 2
 APART_PX = 80.0  # of the ground, between usual things
 TILE_PX = 480  # side of a photo in the ground, which repeats after two
 NUISANCES = ("exposure", "night_noise", "compression", "marine_snow")

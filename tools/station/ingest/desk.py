@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from stillwatch.tools.station.ingest.limits import NS, Bucket
 from stillwatch.tools.station.ingest.pictures import safe_picture
 from stillwatch.tools.station.ingest.placing import alert_of, placed, plain, position_of
-from stillwatch.tools.station.store import FOLDER, LEARNING, LIVE, REFUSED, AlertHeard, Store, rows_of
+from stillwatch.tools.station.store import FOLDER, LEARNING, LIVE, MOST_EXEMPLARS, REFUSED, AlertHeard, Store, rows_of
 from stillwatch.tools.station.tell import Router
 from stillwatch.transport.wire import (
     Alert,
@@ -34,7 +34,6 @@ from stillwatch.transport.wire import (
 )
 
 MOST_ALERTS = 1000  # that wait for a disk that takes nothing; beyond, the oldest are given up and counted
-MOST_EXEMPLARS = 200
 STRETCH = 256  # scores of one row
 STRETCH_NS = 10 * NS
 AGENT_NS = NS

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from stillwatch.base import Clock
 from stillwatch.tools.station.ingest.desk import Desk
 from stillwatch.tools.station.ingest.scribe import Scribe
-from stillwatch.tools.station.store import LIVE, Claims
+from stillwatch.tools.station.store import CLAIM_NS, LIVE, Claims
 from stillwatch.transport.live import AnyOf, ClientKeys, Gap, Received, SharedContext, Subscriber, why_unreachable
 from stillwatch.transport.wire import TransportError
 
@@ -21,7 +21,6 @@ _log = logging.getLogger("stillwatch.station")
 A_TURN = 32  # messages of one agent before the others have theirs
 WAIT_MS = 100
 LOOK_NS = 1_000_000_000
-CLAIM_NS = 5_000_000_000
 PACE_NS = 10_000_000
 GATHER_NS = 20_000_000  # alerts of so long go into one transaction
 SILENT_S = 10.0

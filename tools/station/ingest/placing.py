@@ -8,13 +8,11 @@ import math
 import re
 from typing import Any
 
-from stillwatch.tools.station.store import THIN, AlertHeard
-from stillwatch.transport.thin import ThinAlert
+from stillwatch.tools.station.store import MOST_BOXES, THIN, AlertHeard
+from stillwatch.transport.thin import EARLIEST_NS, ThinAlert
 from stillwatch.transport.wire import Alert, Position
 
 FUTURE_NS = 300 * 1_000_000_000  # a clock may be so far ahead of ours; beyond it, it is wrong
-EARLIEST_NS = 1_577_836_800 * 1_000_000_000  # 2020: before it, nobody has set the clock
-MOST_BOXES = 32
 MOST_HISTORY = 128
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 

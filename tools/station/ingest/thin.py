@@ -18,10 +18,11 @@ from stillwatch.tools.station.ingest.pictures import encoded
 from stillwatch.tools.station.ingest.placing import placed, thin_alert_of
 from stillwatch.tools.station.ingest.scribe import Scribe
 from stillwatch.tools.station.settings import ThinSection
-from stillwatch.tools.station.store import THIN, Claims, Store, StoreError
+from stillwatch.tools.station.store import CLAIM_NS, THIN, Claims, Store, StoreError
 from stillwatch.tools.station.tell import Router
 from stillwatch.transport.thin import (
     HEADER_BYTES,
+    REMEMBERED,
     AlertArrived,
     Arrival,
     HeartbeatArrived,
@@ -41,9 +42,7 @@ from stillwatch.transport.wire import DecodeError, TransportError
 
 _log = logging.getLogger("stillwatch.station")
 WAIT_S = 0.1
-CLAIM_NS = 5_000_000_000
 _LATELY_NS = 3600 * 1_000_000_000
-_REMEMBERED = 65_536
 
 
 class StoredAlerts:
@@ -79,7 +78,7 @@ class StoredAlerts:
         self.renumbered += number in self._arrivals and self._arrivals[number][1] != key
         self._arrivals[number] = received_ns, key
         self._arrivals.move_to_end(number)
-        if len(self._arrivals) > _REMEMBERED:
+        if len(self._arrivals) > REMEMBERED:
             self._arrivals.popitem(last=False)
         if taken.is_changed:
             self._bulletin.post("alert" if taken.is_new else "alert_update", self._agent, taken.id)

@@ -17,12 +17,11 @@ from stillwatch.tools.station.page import drawing, wording
 from stillwatch.tools.station.page.asking import AGENT, LARGEST, Ask
 from stillwatch.tools.station.page.learnt import component_name
 from stillwatch.tools.station.page.wording import cleaned
-from stillwatch.tools.station.store import AlertFilter
+from stillwatch.tools.station.store import MOST_BOXES, AlertFilter
 from stillwatch.transport.wire import EventKind, Position
 
 PAGE_SIZE = 48
 NEWEST = 8  # beside the fleet
-MOST_BOXES = 32
 MOST_FRAMES = 24
 SPANS = (("", "ever"), ("1h", "an hour ago"), ("24h", "a day ago"), ("7d", "a week ago"), ("30d", "30 days ago"))
 _HOURS = {"1h": 1, "24h": 24, "7d": 168, "30d": 720}

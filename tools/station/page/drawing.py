@@ -16,7 +16,6 @@ from stillwatch.tools.shared import words
 
 WIDTH = 1000.0
 STRIP_HEIGHT, AXIS_HEIGHT = 150, 24
-TOP_DECADES = 6.0  # one frame in a million: beyond it a rarity is no measurement
 MOST_TRACK_POINTS = 2000
 JOINED_PARTS = 7  # of a sparkline, without a score between two with one: scores come a stretch at a time
 

@@ -6,9 +6,19 @@ Imports: the agent, transport.
 
 from stillwatch.tools.station.store.agents import MOST_WAITING
 from stillwatch.tools.station.store.alerts import AlertFilter
-from stillwatch.tools.station.store.claims import Claims
+from stillwatch.tools.station.store.claims import CLAIM_NS, Claims
 from stillwatch.tools.station.store.connection import DAMAGED, FAILED, FULL, GONE, StoreError
-from stillwatch.tools.station.store.heard import FOLDER, LIVE, PLANES, THIN, AlertHeard, AlertTaken, Picture
+from stillwatch.tools.station.store.heard import (
+    FOLDER,
+    LIVE,
+    MOST_BOXES,
+    MOST_EXEMPLARS,
+    PLANES,
+    THIN,
+    AlertHeard,
+    AlertTaken,
+    Picture,
+)
 from stillwatch.tools.station.store.packed import LEARNING, MOST_SCORES, REFUSED, ScoreRows, rows_of
 from stillwatch.tools.station.store.scores import Sparks
 from stillwatch.tools.station.store.store import Store, damage_of, open_store
@@ -17,6 +27,7 @@ __all__ = [
     "AlertFilter",
     "AlertHeard",
     "AlertTaken",
+    "CLAIM_NS",
     "Claims",
     "DAMAGED",
     "FAILED",
@@ -25,6 +36,8 @@ __all__ = [
     "GONE",
     "LEARNING",
     "LIVE",
+    "MOST_BOXES",
+    "MOST_EXEMPLARS",
     "MOST_SCORES",
     "MOST_WAITING",
     "PLANES",

@@ -86,10 +86,6 @@ class AlertQueries(Connected):
         some = _filtered(select(literal_column("1").label("one")), AlertFilter(waiting=True)).limit(MOST_WAITING)
         return self.count(select(func.count()).select_from(some.subquery()))
 
-    def alert_kinds(self) -> list[str]:
-        """Return the kinds of alerts that there are."""
-        return self._each(ALERTS.c.kind)
-
     def labels(self) -> list[str]:
         """Return the labels that people gave."""
         return [label for label in self._each(ALERTS.c.label) if label]

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from stillwatch.tools.station.store.connection import Connected, StoreError
 
+CLAIM_NS = 5_000_000_000  # from one look at what we may hear to the next
 _SPACE = 0x5711  # first of the two numbers of each lock: ours
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 LIVE, THIN, FOLDER = "live", "thin", "folder"
 PLANES = (LIVE, THIN, FOLDER)
+MOST_BOXES = 32  # of one alert
+MOST_EXEMPLARS = 200  # of one agent
 EVENT_NUMBERS = 65_536  # all that a thin link says of an event's number
 
 

@@ -11,7 +11,6 @@ from stillwatch.tools.station.store.connection import Connected
 from stillwatch.tools.station.store.tables import NOTIFICATIONS
 
 WAITING, DEAD, DONE = "waiting", "dead", "done"
-MOST_WAITING_A_CHANNEL = 10_000
 DONE_KEPT_NS = 7 * 86_400 * 1_000_000_000
 
 

@@ -149,11 +149,10 @@ def test_single_scores_come_back_as_they_were_said(store):
     assert store.score_days("cam1") == (T0, T0 + SECOND)
 
 
-def test_distinct_labels_and_kinds_are_told(store):
+def test_distinct_labels_are_told(store):
     taken = take(store, full_alert(event=1), full_alert(event=2, fields={"kind": "returned"}), full_alert(event=3))
     store.set_label(taken[0].id, "ann", T0, "cat")
     store.set_label(taken[1].id, "ann", T0, "ant")
-    assert store.alert_kinds() == ["novelty", "returned"]
     assert store.labels() == ["ant", "cat"]
 
 
