@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 
-from stillwatch.base import AgentError, ConfigError, ExitCode, UsageError, __version__, scrub, shown
+from stillwatch.base import AS_SHOWN, AgentError, ConfigError, ExitCode, UsageError, __version__, scrub, shown
 from stillwatch.transport.wire import TransportError
 
 # command -> (module of stillwatch.tools, help). A command of two words is a group and its member.
@@ -174,7 +174,7 @@ def open_standard_streams() -> None:
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a locale without the letters of a file name shows them escaped
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=AS_SHOWN)
 
 
 def _meant(argv: list[str]) -> list[str]:

@@ -23,7 +23,7 @@ from stillwatch.runs import utc_text
 from stillwatch.settings import Config, EncoderConfig, FeaturesConfig, SourceConfig
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report import page
-from stillwatch.tools.shared import existing, print_json, words
+from stillwatch.tools.shared import existing, print_json, read_image, words
 from stillwatch.transport.disk import open_run
 from stillwatch.transport.wire import TOPIC_MODEL
 from stillwatch.transport.wire import messages as m
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    picture = cv2.imread(str(args.like), cv2.IMREAD_COLOR)
+    picture = read_image(args.like)
     if picture is None:
         raise UsageError(f"{args.like}: no picture that can be read; give a JPEG or PNG")
     if args.top < 1:

@@ -8,6 +8,7 @@ The modem's driver program sends one UDP datagram a frame to --listen, and gets 
 """
 
 import argparse
+import contextlib
 import dataclasses
 import datetime
 import math
@@ -18,12 +19,11 @@ import threading
 import time
 from typing import Any
 
-import cv2
 import numpy as np
 
 from stillwatch.base import RealClock, UsageError
 from stillwatch.tools.ground_thin_folder import ThinFolder
-from stillwatch.tools.shared import print_json, stop_on_signals, words
+from stillwatch.tools.shared import print_json, stop_on_signals, words, write_image
 from stillwatch.transport.mirror import ModelMirror
 from stillwatch.transport.thin import (
     HEADER_BYTES,
@@ -161,9 +161,10 @@ class ThinStation:
                 path = self._folder / "thumbnails" / f"alert-{number.incarnation}-{number.delivery}.png"
                 try:
                     pixels = decode_thumbnail(code)
-                    cv2.imwrite(str(path), pixels)
                 except DecodeError:
                     return
+                with contextlib.suppress(OSError):  # a full disk: the next part of the picture may find room again
+                    write_image(path, pixels)
                 if is_complete:
                     self._messages.thumbnail((number.incarnation, number.delivery), pixels)
                     self._tell("thumbnail", f"thumbnail {path}, {len(code)} bytes", {"file": str(path)})

@@ -43,10 +43,11 @@ from stillwatch.base.state import (
     with_prefix,
     without_prefix,
 )
-from stillwatch.base.text import shown
+from stillwatch.base.text import AS_SHOWN, shown
 from stillwatch.base.version import __version__
 
 __all__ = [
+    "AS_SHOWN",
     "Array",
     "CameraRule",
     "Commit",

@@ -4,6 +4,10 @@ Used wherever a file name leaves the process. File names are bytes to the system
 text as lone surrogates, which no file, message or terminal takes.
 """
 
+import codecs
+
+AS_SHOWN = "stillwatch_shown"  # the name of `_escape` among the ways in which a stream takes what it cannot encode
+
 
 def shown(text: str) -> str:
     """Return the text with what is no UTF-8 escaped ("caf\\xe9.mp4"), and what is UTF-8 as itself in any locale."""
@@ -12,3 +16,13 @@ def shown(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return text
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = shown(error.object[error.start : error.end])
+    return text.encode(error.encoding, "backslashreplace").decode(error.encoding), error.end
+
+
+codecs.register_error(AS_SHOWN, _escape)

@@ -5,6 +5,7 @@ The `doctor` command. It only looks: nothing is written but one file in a tempor
 
 import argparse
 import datetime
+import json
 import os
 import pathlib
 import platform
@@ -19,7 +20,6 @@ from contextlib import suppress
 from dataclasses import asdict
 
 from stillwatch.base import AgentError, ExitCode, RealClock, cpu_features, scrub, shown, versions
-from stillwatch.process import LIBRARIES_BYTES, planned_memory
 from stillwatch.settings import Config, load_config
 from stillwatch.tools.field.probe import Row, probe
 from stillwatch.tools.shared import existing, print_json
@@ -74,7 +74,7 @@ def examine(path: str | None, out: pathlib.Path) -> Iterator[Row]:
             yield Row("config", False, scrub(str(error)).replace("\n", "; "), "see: stillwatch check-config")
             path = None
     if path is not None:
-        checks |= {"memory": lambda: _memory(config), "keys": lambda: _keys(config)}
+        checks |= {"memory": lambda: _memory(str(path)), "keys": lambda: _keys(config)}
         checks |= {"ports": lambda: _ports(config), "source": lambda: probe(config)}
     checks["service"] = _systemd
     for name, check in checks.items():
@@ -107,7 +107,11 @@ def _kernel_cache() -> Row:
             "kernels", False, "no folder to keep compiled kernels", "set STILLWATCH_CACHE_DIR to a writable folder"
         )
     count = len(list(pathlib.Path(folder).rglob("*.nbi")))
-    return Row("kernels", count > 0, f"{count} compiled in {folder}", "stillwatch warm-up (a minute or two, once)")
+    is_complete = (pathlib.Path(folder) / _jit.COMPLETE).exists()
+    found = (
+        f"{count} compiled in {folder}{'' if is_complete else ', not all: the first start will take a minute or two'}"
+    )
+    return Row("kernels", is_complete, found, "stillwatch warm-up, as the user that the agent will run as")
 
 
 def _clock() -> Row:
@@ -175,9 +179,12 @@ def mounted(place: pathlib.Path, table: str = "/proc/self/mounts") -> str:
     return f", {best[1]} on {best[0]}{passing}"
 
 
-def _memory(config: Config) -> Row:
-    planned = sum(n_bytes for _, n_bytes in planned_memory(config))
-    needed, limit = planned + LIBRARIES_BYTES, config.limits.memory_bytes
+def _memory(path: str) -> Row:
+    """Judge the plan as check-config tells it: in a process without the compiler, which would fill the kernel cache."""
+    call = [sys.executable, "-m", "stillwatch.tools.cli", "check-config", "--json", path]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    plan = json.loads(subprocess.run(call, env=environment, stdout=subprocess.PIPE, check=False).stdout)
+    needed, limit = plan["resident_bytes"], plan["limit_bytes"]
     free = _available_bytes()
     found = f"{needed / 1e6:.0f} MB needed, limit {limit / 1e6:.0f} MB"
     if free is not None:

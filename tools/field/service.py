@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from stillwatch.base import ExitCode, UsageError
+from stillwatch.base import ExitCode, UsageError, shown
 from stillwatch.settings import load_config
 from stillwatch.tools.field.unit import Service, unit_text
 from stillwatch.tools.shared import existing
@@ -81,7 +81,7 @@ def _service(args: argparse.Namespace) -> Service:
 
 def _write(path: pathlib.Path, text: str) -> None:
     try:
-        path.write_text(text, "utf-8")
+        path.write_text(shown(text), "utf-8")
     except OSError as error:
         raise UsageError(f"{path}: not written: {error.strerror} (root writes there: try sudo)") from None
 

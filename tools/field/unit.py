@@ -3,12 +3,13 @@
 Written out by `stillwatch service`. It must not contain a secret: they come by LoadCredential.
 """
 
+import os
 import pathlib
 import re
 import sys
 from dataclasses import dataclass
 
-from stillwatch.base import ExitCode, UsageError
+from stillwatch.base import ExitCode, UsageError, shown
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 MEMORY_MARGIN = 1.25  # over limits.memory_bytes, where the agent has said so itself: the kernel then ends it
@@ -77,6 +78,8 @@ def unit_text(service: Service) -> str:
     for path in (service.python, str(service.config), *(path for _, path in service.credentials)):
         if not path.startswith("/") or re.search(r"[\s\"'\\%$:;]", path):
             raise UsageError(f"{path!r}: systemd needs an absolute path without spaces, quotes, %, $, : and ;")
+        if shown(path).encode() != os.fsencode(path):
+            raise UsageError(f"{shown(path)}: systemd needs a path in UTF-8; give the file another name")
     for name, _ in service.credentials:
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name):
             raise UsageError(f"{name!r}: a credential's id is of letters, digits, - _ and .")

@@ -13,7 +13,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from stillwatch.base import RealClock, UsageError, VirtualClock
+from stillwatch.base import RealClock, UsageError, VirtualClock, shown
 from stillwatch.restart import Recorder
 from stillwatch.settings import Config, config_hash, config_toml, load_config
 from stillwatch.sources import natural_key
@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
         frames = _of_mcap(source, args.topic)
     else:
         raise UsageError(f"{source}: no such file or folder")
-    count, skipped = write_recording(frames, folder, config, source.name)
+    count, skipped = write_recording(frames, folder, config, shown(source.name))
     if not count:
         raise UsageError(f"{source}: holds no readable image")
     left_out = f", {skipped} left out (not images, or times that do not rise)" if skipped else ""

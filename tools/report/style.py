@@ -4,6 +4,8 @@ Used by tools/report/page.py and tools/report/compare.py; the palette by the sta
 a report holds.
 """
 
+from stillwatch.base import shown
+
 PALETTE = """
 :root{color-scheme:light dark;--paper:#faf9f6;--card:#fff;--ink:#1d2227;--soft:#5d6770;--faint:#c9ced2;--rule:#e4e4df;
 --novel:#c2410c;--novel-soft:#c2410c26;--calm:#0f6b78;--calm-soft:#0f6b7822;--bad:#a16207;--bad-soft:#a1620733;
@@ -198,8 +200,8 @@ for(const s of document.querySelectorAll('.switch'))for(const b of s.children)b.
 
 
 def page(title: str, body: str) -> str:
-    """Return a whole HTML document."""
-    return (
+    """Return a whole HTML document; what is no text in it, such as a file name, is escaped."""
+    return shown(
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none';img-src data:;"

@@ -10,6 +10,7 @@ from stillwatch.tools.shared.data import add_data_argument, find_data, find_data
 from stillwatch.tools.shared.json_output import json_text, print_json, print_rows
 from stillwatch.tools.shared.logs import FORMS, set_up_logging
 from stillwatch.tools.shared.paths import existing, existing_source
+from stillwatch.tools.shared.pictures import read_image, write_image
 from stillwatch.tools.shared.progress import ProgressLine
 from stillwatch.tools.shared.signals import end_while_starting, stop_on_signals
 from stillwatch.tools.shared.voice import RunVoice
@@ -28,6 +29,8 @@ __all__ = [
     "json_text",
     "print_json",
     "print_rows",
+    "read_image",
     "stop_on_signals",
     "words",
+    "write_image",
 ]

@@ -14,9 +14,10 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
-from stillwatch.base import ConfigError, RealClock, SourceError, UsageError
+from stillwatch.base import ConfigError, RealClock, SourceError, UsageError, shown
 from stillwatch.settings import SourceConfig
 from stillwatch.sources import RawFrame, open_source
+from stillwatch.tools.shared import write_image
 from stillwatch.tools.survey.pictures import Dive, scaled
 from stillwatch.transport.disk import RECORDING_NAME, log_files
 
@@ -43,7 +44,11 @@ def take_frames(given: str, folder: pathlib.Path, every: int | None, show: Calla
     every = EVERY if every is None else every
     uri = f"recording:{given}" if pathlib.Path(given).is_dir() else given
     name = _name(given)
-    place = folder / f"{hashlib.sha256(f'{uri}|{every}|{_written(given)}'.encode()).hexdigest()[:12]}" / name
+    place = (
+        folder
+        / f"{hashlib.sha256(f'{uri}|{every}|{_written(given)}'.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
+        / name
+    )
     if place.exists():
         return place
     part = place.with_name(f"{name}.part")
@@ -96,7 +101,7 @@ def _read(uri: str, part: pathlib.Path, every: int, show: Callable[[int], None])
                     continue
                 if n % every == 0:
                     name = f"{n:08d}.jpg"
-                    cv2.imwrite(str(part / name), scaled(frame.colour), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+                    write_image(part / name, scaled(frame.colour), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
                     taken += 1
                     show(taken)
                     if frame.recorded is not None and math.isfinite(frame.recorded.nav.latitude):
@@ -104,10 +109,12 @@ def _read(uri: str, part: pathlib.Path, every: int, show: Callable[[int], None])
                 n += 1
         finally:
             source.close()
+    except OSError as error:
+        raise UsageError(f"{part}: frames not written: {error.strerror}") from None
     except (SourceError, ConfigError) as error:
         if not taken:
             raise UsageError(f"{uri}: {error}") from None
-        (part / NOTE_NAME).write_text(f"{uri}: {error}", encoding="utf-8")
+        (part / NOTE_NAME).write_text(shown(f"{uri}: {error}"), encoding="utf-8")
     if not taken:
         raise UsageError(f"{uri}: it has no frame")
     return rows

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stillwatch.base import UsageError
+from stillwatch.base import UsageError, shown
 from stillwatch.runs import Table
 from stillwatch.tools.shared import json_text
 from stillwatch.tools.tables import csv_lines, write_parquet
@@ -29,7 +29,7 @@ def write_text(path: pathlib.Path, text: str) -> None:
     """Write a file under a temporary name, then give it its own."""
     temporary = path.with_name(path.name + ".tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(shown(text), encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
-from stillwatch.base import UsageError
+from stillwatch.base import UsageError, shown
 from stillwatch.sources import natural_key
+from stillwatch.tools.shared import read_image
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm"}
 LONGEST_PX = 320
@@ -62,7 +63,7 @@ def dives_of(folders: list[str], labels_by_folder: bool = False) -> list[Dive]:
         is_split = not labels_by_folder and all(len(pathlib.PurePath(name).parts) > 1 for name in names)
         for name in names:
             dive = pathlib.PurePath(name).parts[0] if is_split else (root.name or root.resolve().name)
-            parts.setdefault(dive, []).append(Picture(root / name, name))
+            parts.setdefault(shown(dive), []).append(Picture(root / name, shown(name)))
         found += parts.items()
     seen: Counter[str] = Counter()
     dives = []
@@ -75,7 +76,7 @@ def dives_of(folders: list[str], labels_by_folder: bool = False) -> list[Dive]:
 def read_picture(path: pathlib.Path) -> np.ndarray | None:
     """Return a picture as BGR with the longer side at most 320 px, uint8, or None where it cannot be read."""
     try:
-        image = cv2.imread(str(path), cv2.IMREAD_COLOR)
+        image = read_image(path)
     except cv2.error:  # more pixels than OpenCV may decode
         return None
     return None if image is None else scaled(image)

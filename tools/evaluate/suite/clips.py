@@ -17,6 +17,7 @@ from stillwatch.base import UsageError
 from stillwatch.settings import Config
 from stillwatch.tools.evaluate.run import frames_of
 from stillwatch.tools.evaluate.truth import Truth
+from stillwatch.tools.shared import read_image
 
 NS = 1_000_000_000
 CLIPS = {  # name -> (file below the data folder, its truth, every n-th frame makes about 10 Hz)
@@ -81,7 +82,7 @@ def stamp_ns(number: int, rate_hz: float) -> int:
 
 def read_picture(path: pathlib.Path) -> np.ndarray:
     """Return a picture as uint8 BGR; UsageError where it cannot be read."""
-    picture = cv2.imread(str(path), cv2.IMREAD_COLOR)
+    picture = read_image(path)
     if picture is None:
         raise UsageError(f"{path}: the suite needs this picture of the shared data")
     return picture

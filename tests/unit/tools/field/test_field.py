@@ -2,10 +2,12 @@
 
 import json
 import logging
+import os
 import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 import time
 
 import pytest
@@ -81,6 +83,19 @@ def test_the_doctor_says_what_is_wrong_with_its_remedy_and_changes_nothing(tmp_p
     assert all(row["remedy"] for row in rows.values() if not row["ok"])
     assert "s3cret-word" not in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.toml"]
+
+
+def test_the_doctor_finds_kernels_missing_and_compiles_none(tmp_path):
+    config, cache = tmp_path / "a.toml", tmp_path / "cache"
+    config.write_text('[source]\nuri = "synthetic:room"\n[publish]\nendpoint = ""\n')
+    call = [sys.executable, "-m", "stillwatch.tools.cli", "doctor", str(config), "--out", str(tmp_path), "--json"]
+    environment = {**os.environ, "STILLWATCH_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"}
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    rows = {row["check"]: row for row in json.loads(done.stdout)["rows"]}
+    assert not rows["kernels"]["ok"]
+    assert "warm-up" in rows["kernels"]["remedy"]
+    assert rows["memory"]["ok"]
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
 
 
 def test_the_doctor_looks_at_stamps_and_key_frames_of_a_source(tmp_path, capsys):
