@@ -92,7 +92,7 @@ def play():
 def test_a_row_more_is_taught_shown_saved_and_counted(play):
     learners, reports = play(MORE)
     last = reports[-1]
-    assert [model.name for model in last.learnt] == ["patches", "scenes", "topics", "views"]
+    assert [model.name for model in last.learnt] == [row.name for row in MORE if isinstance(row.shown, ShownModel)]
     assert last.learnt[-1].mixture is last.models["views"]
     ground = {exemplar.id for report in reports for exemplar in report.exemplars if exemplar.role == "ground"}
     assert ground
@@ -124,5 +124,8 @@ def test_a_mixture_forgets_where_its_section_says_so(settings, halflives):
 
 
 def test_a_learner_stands_with_those_that_look_at_it_and_beside_all_others():
-    groups = [[row.name for row in group] for group in side_by_side(LEARNERS)]
-    assert groups == [["patches"], ["scenes", "scene_exemplars"], ["exemplars"], ["topics", "topic_examples"]]
+    groups = side_by_side(LEARNERS)
+    assert sorted(row.name for group in groups for row in group) == sorted(row.name for row in LEARNERS)
+    for first, *others in groups:
+        assert not isinstance(first.shown, ShownExamples)
+        assert all(isinstance(row.shown, ShownExamples) and row.shown.of == first.name for row in others)
