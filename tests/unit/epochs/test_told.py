@@ -1,7 +1,5 @@
 """What is told of examples: at once of a new component, and the more seldom the longer it is known."""
 
-from types import SimpleNamespace
-
 import numpy as np
 
 from stillwatch.epochs.registry import LEARNERS
@@ -9,17 +7,20 @@ from stillwatch.epochs.report import Told
 from stillwatch.learn import ComponentExemplars
 
 PATIENCE = next(row.shown.patience for row in LEARNERS if row.name == "topic_examples")
-NO_EXEMPLARS = SimpleNamespace(exemplar_ids_=[], exemplar_weights_=[], payloads=list)
-NO_EXAMPLES = SimpleNamespace(table=list)
 HEADER = bytes(64)  # frame, time, and no picture
 
 
+def told_of(name="topic_examples"):
+    """Return what tells of one learner alone."""
+    return Told(tuple(row for row in LEARNERS if row.name == name))
+
+
 def learners(examples, name="topic_examples"):
-    return {"exemplars": NO_EXEMPLARS, "scene_exemplars": NO_EXAMPLES, "topic_examples": NO_EXAMPLES, name: examples}
+    return {name: examples}
 
 
 def test_examples_that_change_all_the_time_are_told_at_four_times_their_age():
-    told, examples = Told(LEARNERS), ComponentExemplars(1, max_components=4, payload_bytes=len(HEADER))
+    told, examples = told_of(), ComponentExemplars(1, max_components=4, payload_bytes=len(HEADER))
     epochs = []
     for epoch in range(70 * PATIENCE):
         row = np.zeros((1, 1), np.float32)
@@ -30,7 +31,7 @@ def test_examples_that_change_all_the_time_are_told_at_four_times_their_age():
 
 
 def test_examples_of_a_new_component_are_told_whatever_was_told_of_others():
-    told, examples = Told(LEARNERS), ComponentExemplars(1, max_components=4, payload_bytes=len(HEADER))
+    told, examples = told_of(), ComponentExemplars(1, max_components=4, payload_bytes=len(HEADER))
     row, first = np.zeros((1, 1), np.float32), np.array([1])
     examples.offer(row, np.array([7]), np.zeros(1), first, [HEADER])
     assert {one.component for one in told.news(learners(examples), 0)} == {7}
@@ -43,7 +44,7 @@ def test_examples_of_a_new_component_are_told_whatever_was_told_of_others():
 def test_of_scenes_the_most_typical_picture_alone_is_told_and_of_topics_all_three():
     examples = ComponentExemplars(1, max_components=4, payload_bytes=len(HEADER))
     examples.offer(np.zeros((1, 1), np.float32), np.array([7]), np.zeros(1), np.array([1]), [HEADER])
-    roles = [one.role for one in Told(LEARNERS).news(learners(examples, "scene_exemplars"), 0)]
+    roles = [one.role for one in told_of("scene_exemplars").news(learners(examples, "scene_exemplars"), 0)]
     assert roles == ["most_typical"]
-    roles = [one.role for one in Told(LEARNERS).news(learners(examples), 0)]
+    roles = [one.role for one in told_of().news(learners(examples), 0)]
     assert roles == ["topic_most_typical", "topic_least_typical", "topic_newest"]
