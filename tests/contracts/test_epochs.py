@@ -6,6 +6,7 @@ from epoch_cases import PATCH_DIMS, SETTINGS, feed_noise, small_learners
 
 from stillwatch.base.errors import SnapshotError
 from stillwatch.base.state import state_hash
+from stillwatch.epochs.registry import LEARNERS, ShownModel
 from stillwatch.settings.reader import load_config
 
 
@@ -52,11 +53,9 @@ def test_a_state_before_the_first_model_goes_round_too(make, other):
 
 def test_every_part_is_in_the_state(saved):
     parts = {name.split(".")[0] for name in saved}
-    learners = {"patches", "scenes", "exemplars", "scene_exemplars", "topics", "topic_examples"}
-    assert parts == learners | {"buffer", "schedule", "active", "nearest", "told"}
-    assert {name.split(".")[1] for name in saved if name.startswith("active.") and name.count(".") == 2} == {
-        "patches", "scenes", "topics",
-    }  # fmt: skip
+    assert parts == {row.name for row in LEARNERS} | {"buffer", "schedule", "active", "nearest", "told"}
+    models = {row.name for row in LEARNERS if isinstance(row.shown, ShownModel)}
+    assert {name.split(".")[1] for name in saved if name.startswith("active.") and name.count(".") == 2} == models
 
 
 def refused(learners, state, match=None):
