@@ -29,7 +29,7 @@ METRICS = (
     ("frames_accepted_total", "counter", "", "frames that may teach the model"),
     ("frames_dropped_total", "counter", "", "frames lost before the pipeline"),
     ("frames_refused_total", "counter", "reason", "frames that the gate refused"),
-    ("frame_age_seconds", "gauge", "", "age of the newest new frame"),
+    ("frame_age_seconds", "gauge", "", "age of the newest new frame, at most: heartbeats tell it"),
     ("frame_rate_hertz", "gauge", "", "frames a second through the pipeline"),
     ("source_total", "counter", "what", "reconnects, stalls, damaged frames and what else the source counts"),
     ("novelty_rarity", "gauge", "", "the last score: one frame in so many is so new here"),

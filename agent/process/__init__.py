@@ -7,7 +7,7 @@ transport.wire.
 """
 
 from stillwatch.process.app import run_agent
-from stillwatch.process.assembly import make_publisher
+from stillwatch.process.assembly import make_publisher, make_thin_carrier
 from stillwatch.process.commander import Commander
 from stillwatch.process.memory_plan import LIBRARIES_BYTES, check_memory, planned_memory
 from stillwatch.process.options import Progress, RunOptions, RunResult
@@ -20,6 +20,7 @@ __all__ = [
     "Commander",
     "check_memory",
     "make_publisher",
+    "make_thin_carrier",
     "planned_memory",
     "run_agent",
 ]

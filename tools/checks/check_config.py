@@ -5,10 +5,13 @@ The `check-config` command. The stages are built for it, so that the table is wh
 
 import argparse
 import contextlib
+import pathlib
 import sys
 
+from msgspec import structs
+
 from stillwatch.base import ConfigError, RealClock, SourceError
-from stillwatch.process import LIBRARIES_BYTES, check_memory, planned_memory
+from stillwatch.process import LIBRARIES_BYTES, check_memory, make_thin_carrier, planned_memory
 from stillwatch.settings import Config, Problem, load_config
 from stillwatch.sources import open_source
 from stillwatch.tools.shared import existing, print_json
@@ -30,15 +33,29 @@ def _check_source(config: Config) -> None:
             open_source(config.source.uri, config.source, RealClock())
 
 
+def _check_link(config: Config) -> None:
+    """Raise ConfigError where no thin link could be made of [link]; whether its key is there is another question."""
+    link = structs.replace(config.link, key_file="")
+    make_thin_carrier(structs.replace(config, link=link), RealClock(), beside=pathlib.Path("runs", "run"))
+
+
+def _problems_of(error: ConfigError, file: str) -> list[Problem]:
+    return [p if isinstance(p, Problem) else Problem(file, "", "", str(p)) for p in error.problems]
+
+
 def main(args: argparse.Namespace) -> int:
     problems, memory, config = [], [], None
     try:
         config = load_config(args.config, args.set, opens_source=False)
         memory = planned_memory(config)
-        check_memory(config, memory, str(args.config))
-        _check_source(config)
     except ConfigError as error:
-        problems = [p if isinstance(p, Problem) else Problem(args.config, "", "", str(p)) for p in error.problems]
+        problems = _problems_of(error, args.config)
+    else:
+        for check in (lambda config: check_memory(config, memory, str(args.config)), _check_source, _check_link):
+            try:
+                check(config)
+            except ConfigError as error:
+                problems += _problems_of(error, args.config)
     total = sum(n_bytes for _, n_bytes in memory)
     if args.json:
         errors = [{"file": p.file, "key": p.key, "value": p.value, "message": p.message} for p in problems]

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
+from typing import Any
 
 from stillwatch.base import AgentError, ExitCode, RealClock, cpu_features, scrub, shown, versions
 from stillwatch.settings import Config, load_config
@@ -65,16 +66,17 @@ def examine(path: str | None, out: pathlib.Path) -> Iterator[Row]:
         "heat": _heat,
         "disk": lambda: _disk(out),
     }
-    config = Config()
+    config, plan = Config(), {}
     if path is not None:
         try:
-            config = load_config(path)
-            yield Row("config", True, f"{path}: good")
-        except AgentError as error:
+            config, plan = load_config(path), _plan(path)
+            faults = "; ".join(error["message"] for error in plan["errors"])
+            yield Row("config", not faults, shown(scrub(faults) or f"{path}: good"), "see: stillwatch check-config")
+        except (AgentError, ValueError) as error:
             yield Row("config", False, scrub(str(error)).replace("\n", "; "), "see: stillwatch check-config")
             path = None
     if path is not None:
-        checks |= {"memory": lambda: _memory(str(path)), "keys": lambda: _keys(config)}
+        checks |= {"memory": lambda: _memory(plan), "keys": lambda: _keys(config)}
         checks |= {"ports": lambda: _ports(config), "source": lambda: probe(config)}
     checks["service"] = _systemd
     for name, check in checks.items():
@@ -179,11 +181,15 @@ def mounted(place: pathlib.Path, table: str = "/proc/self/mounts") -> str:
     return f", {best[1]} on {best[0]}{passing}"
 
 
-def _memory(path: str) -> Row:
-    """Judge the plan as check-config tells it: in a process without the compiler, which would fill the kernel cache."""
+def _plan(path: str) -> dict[str, Any]:
+    """Return what check-config tells, of a process without the compiler, which would fill the kernel cache."""
     call = [sys.executable, "-m", "stillwatch.tools.cli", "check-config", "--json", path]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    plan = json.loads(subprocess.run(call, env=environment, stdout=subprocess.PIPE, check=False).stdout)
+    told = subprocess.run(call, env=environment, stdout=subprocess.PIPE, check=False).stdout
+    return dict(json.loads(told))
+
+
+def _memory(plan: dict[str, Any]) -> Row:
     needed, limit = plan["resident_bytes"], plan["limit_bytes"]
     free = _available_bytes()
     found = f"{needed / 1e6:.0f} MB needed, limit {limit / 1e6:.0f} MB"

@@ -32,7 +32,9 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         print_json(dataclasses.asdict(verdict))
     else:
-        age = "" if verdict.last_frame_age_s is None else f", last frame {verdict.last_frame_age_s:.1f} s ago"
+        # A heartbeat may be ten seconds old while frames go on: of a folder the age is the most that it can be.
+        most = "" if args.place.startswith(("tcp://", "ipc://")) else "at most "
+        age = "" if verdict.last_frame_age_s is None else f", last frame {most}{verdict.last_frame_age_s:.1f} s ago"
         why = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
         why += f"; not sure yet: {words.unsure(verdict.unsure)}" * bool(verdict.unsure)
         print(f"{'well' if verdict.ok else 'NOT well'}, {verdict.state}{age}, {verdict.alerts} alerts{why}")

@@ -176,6 +176,18 @@ def test_the_doctor_of_a_bad_config_checks_the_machine_all_the_same(tmp_path, ca
     assert "ok   clock" in said
 
 
+def test_the_doctor_finds_every_fault_that_check_config_lists(tmp_path, capsys):
+    config = tmp_path / "a.toml"
+    config.write_text('[source]\nuri = "synthetic:moon"\n[link]\npreset = "lte"\nendpoint = "modem:7"\n')
+    assert main(["check-config", str(config)]) == ExitCode.CONFIG
+    listed = capsys.readouterr().err
+    assert main(["doctor", str(config), "--out", str(tmp_path), "--json"]) == ExitCode.NO
+    rows = {row["check"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    for told in (listed, rows["config"]["found"]):
+        assert "moon" in told
+        assert "link.endpoint: 'modem:7' is not udp://HOST:PORT" in told
+
+
 def unit(tmp_path, **fields):
     return unit_text(Service("harbour", tmp_path / "c.toml", 400_000_000, **fields))
 
