@@ -284,12 +284,7 @@ def test_a_run_stopped_and_started_again_ends_where_an_unbroken_one_does(small, 
     """Through the process's own doors: stop, checkpoint, resume; the recording of both sessions replays equal."""
     path, whole = recorded
     options = RunOptions(out=tmp_path / "rec", record=tmp_path / "rec")
-
-    def stop_at_forty(progress):
-        if progress.counts.frames >= 30:
-            options.stop.set()
-
-    options.on_progress = stop_at_forty
+    options.on_message = lambda message: options.stop.set() if message.frame >= 30 else None
     first = run_agent(small, options)
     assert 0 < first.counts.frames < FRAMES
     second = _run(small, tmp_path / "rec", tmp_path / "rec")
@@ -302,7 +297,7 @@ def test_a_run_stopped_and_started_again_ends_where_an_unbroken_one_does(small, 
 
 def test_replay_from_a_frame_begins_at_the_nearest_checkpoint(small, tmp_path):
     options = RunOptions(out=tmp_path / "rec", record=tmp_path / "rec")
-    options.on_progress = lambda progress: options.stop.set() if progress.counts.frames >= 30 else None
+    options.on_message = lambda message: options.stop.set() if message.frame >= 30 else None
     stopped = run_agent(small, options).counts.frames
     whole = _run(small, tmp_path / "rec", tmp_path / "rec")
     replay = Replay(tmp_path / "rec", Nowhere(), first=stopped + 5)
@@ -316,7 +311,7 @@ def test_a_recording_whose_beginning_was_deleted_is_replayed_from_a_checkpoint(s
     storage = msgspec.structs.replace(small.storage, max_file_bytes=100_000)
     config = msgspec.structs.replace(small, storage=storage)
     options = RunOptions(out=tmp_path / "run", record=tmp_path / "rec")
-    options.on_progress = lambda progress: options.stop.set() if progress.counts.frames >= 35 else None
+    options.on_message = lambda message: options.stop.set() if message.frame >= 35 else None
     run_agent(config, options)
     whole = _run(config, tmp_path / "run", tmp_path / "rec")
     files = log_files(tmp_path / "rec")
