@@ -221,6 +221,12 @@ class Agent:
         """Take frames until the source ends or somebody asks us to stop."""
         while not self._options.stop.is_set():
             frame = self._capture.next(NEXT_TIMEOUT_S)
+            if frame is not None and self._resumed is not None:
+                if frame.sequence < self._resumed.skip_before:
+                    self.commander.run(None)
+                    self.look_after()
+                    continue
+                frame = replace(frame, t_ns=frame.t_ns + self._resumed.t_offset_ns)
             self.commander.run(frame)
             self._watch_source(frame)
             if frame is not None:
@@ -276,10 +282,6 @@ class Agent:
     # -- one frame -------------------------------------------------------------------------------------------
 
     def _take(self, frame: Frame) -> None:
-        if self._resumed is not None:
-            if frame.sequence < self._resumed.skip_before:
-                return
-            frame = replace(frame, t_ns=frame.t_ns + self._resumed.t_offset_ns)
         if self._recorder is not None:
             frame = self._recorder.frame(frame)
         for step in self._ahead.step(frame):

@@ -311,3 +311,18 @@ def wait_for(condition, seconds=60.0):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_states_of_the_source_in_a_run_that_goes_on_are_not_of_the_time_before(tmp_path):
+    settings = [f'source.uri="{SMALL.format(n=200)}"', "source.width=160", "source.height=120", "publish.endpoint="]
+    config = load_config(None, settings)
+    first = RunOptions(out=tmp_path)
+    first.on_message = lambda message: first.stop.set() if isinstance(message, Score) else None
+    for options in (first, RunOptions(out=tmp_path)):
+        assert run_agent(config, options).exit_code == 0
+    messages = [message for _, message in open_run(tmp_path).messages({"score", "source"})]
+    (before, now) = sorted({message.epoch for message in messages})
+    last_ns = max(message.t_ns for message in messages if message.epoch == before)
+    states = [m for m in messages if m.epoch == now and not isinstance(m, Score)]
+    assert [m.state for m in states] == ["live", "ended"]
+    assert states[0].t_ns >= last_ns > 0
