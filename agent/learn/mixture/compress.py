@@ -173,7 +173,8 @@ class Compressor:
         products = room[centres.size : centres.size + n_rows * n].reshape(n_rows, n)
         for low in range(0, n_items, n_rows):
             rows = items.x[low : min(low + n_rows, n_items)]
-            np.matmul(rows, rounded.T, out=products[: len(rows)])
+            with np.errstate(invalid="ignore"):  # of what lay in the block before: a product is written, never read
+                np.matmul(rows, rounded.T, out=products[: len(rows)])
             mixture_clumps.move_nearer_by_products(
                 items.x, low, len(rows), centres, products, self.halves, share, first, self.label, self.distances
             )
