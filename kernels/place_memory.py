@@ -74,14 +74,16 @@ def _keep_smallest_of_each(best, rank, values, n):
 @kernel(f4(read_vector(f4), i8, i8))
 def _in_order(values, n, place):
     """Return the value that n values have at a place in rising order."""
+    found = _FAR
     for r in range(n):
         below = not_above = 0
         for s in range(n):
             below += values[s] < values[r]
             not_above += values[s] <= values[r]
         if below <= place < not_above:
-            return values[r]
-    return _FAR
+            found = values[r]
+            break
+    return found
 
 
 @kernel(b1(read_matrix(i2), i8, _SAMPLES, i8, f4, matrix(i1)))
