@@ -265,6 +265,13 @@ def with_prefix(prefix: str, state: State) -> State:
     return {f"{prefix}.{name}": array for name, array in state.items()}
 
 
+def split_off(prefix: str, state: State) -> tuple[State, State]:
+    """Return the arrays that `with_prefix` named so, under their own names, and all the others."""
+    return without_prefix(prefix, state), {
+        name: array for name, array in state.items() if not name.startswith(f"{prefix}.")
+    }
+
+
 def without_prefix(prefix: str, state: State) -> State:
     """Return the arrays that `with_prefix` named so, under their own names."""
     head = f"{prefix}."

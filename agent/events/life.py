@@ -22,8 +22,8 @@ from stillwatch.base import (
     record_bytes,
     saved,
     saved_array,
+    split_off,
     with_prefix,
-    without_prefix,
 )
 from stillwatch.contents import Contents
 from stillwatch.epochs import Models
@@ -408,9 +408,9 @@ class EventLife(Composed):
 
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        parts = {name: array for name, array in state.items() if not name.startswith("peak.")}
+        of_peak, parts = split_off("peak", state)
         take_parts = super().prepare(parts)
-        peak = Peak.from_state(without_prefix("peak", state), "events: peak")
+        peak = Peak.from_state(of_peak, "events: peak")
 
         def commit() -> None:
             take_parts()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stillwatch.base import Array, SnapshotError, State, check_arrays, with_prefix, without_prefix
+from stillwatch.base import Array, SnapshotError, State, check_arrays, split_off, with_prefix
 from stillwatch.events.rules import RAISED_SEVERITY, SEVERITY_PER_DECADE
 from stillwatch.novelty import Precedents, Score
 from stillwatch.transport.wire import EventKind
@@ -73,9 +73,10 @@ class Peak:
     @classmethod
     def from_state(cls, state: State, where: str) -> "Peak":
         """Return the peak that was saved; SnapshotError where the state is not one."""
-        precedents = Precedents.from_state(without_prefix("precedents", state), where)
+        theirs, own = split_off("precedents", state)
+        precedents = Precedents.from_state(theirs, where)
         check_arrays(
-            {name: array for name, array in state.items() if not name.startswith("precedents.")},
+            own,
             {
                 "value": Array(np.float64, ()),
                 "rarity": Array(np.float64, (), low=1.0),

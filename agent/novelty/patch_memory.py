@@ -17,8 +17,8 @@ from stillwatch.base import (
     prepare_record,
     record_state,
     saved,
+    split_off,
     with_prefix,
-    without_prefix,
 )
 from stillwatch.kernels import patch_memory as kernels
 from stillwatch.novelty.rules import (
@@ -122,8 +122,8 @@ class PatchMemory(Restorable):
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
         counts = _Counts()
-        prepare_record(counts, without_prefix("counts", state), "patch memory")()
-        arrays = {name: array for name, array in state.items() if not name.startswith("counts.")}
+        own, arrays = split_off("counts", state)
+        prepare_record(counts, own, "patch memory")()
         check_arrays(arrays, {"rows": Array(np.float32, (counts.kept, len(self._columns)))}, "patch memory")
         if counts.seen < counts.kept or counts.seen > self._horizon:
             raise SnapshotError(f"patch memory: {counts.kept} rows of {counts.seen}, of at most {self._horizon}")

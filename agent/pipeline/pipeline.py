@@ -30,9 +30,9 @@ from stillwatch.base import (
     prepare_record,
     record_state,
     saved,
+    split_off,
     state_of_parts,
     with_prefix,
-    without_prefix,
 )
 from stillwatch.contents import Contents, ViewContents
 from stillwatch.epochs import CROP_BYTES, EpochReport, FrameWords, Learners
@@ -337,8 +337,7 @@ class Pipeline(Restorable):
 
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        theirs = {name: array for name, array in state.items() if not name.startswith("pipeline.")}
-        own = without_prefix("pipeline", state)
+        own, theirs = split_off("pipeline", state)
         counts, nav = _prepare_own(own)
         box = self.config.source
         if counts.height > box.height or counts.width > box.width:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, check_arrays, with_prefix, without_prefix
+from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, check_arrays, split_off, with_prefix
 from stillwatch.learn.exemplars.payloads import Payloads, PayloadStore, check_payloads
 
 Kind = Literal["most_typical", "least_typical", "newest"]
@@ -199,8 +199,8 @@ class ComponentExemplars(Restorable):
 
     def prepare(self, state: State) -> Commit:
         """Validate a state of the same sizes and return its commit; SnapshotError, and no change, where it is not."""
-        payloads = without_prefix("payloads", state)
-        own = {name: np.array(array) for name, array in state.items() if not name.startswith("payloads.")}
+        payloads, saved = split_off("payloads", state)
+        own = {name: np.array(array) for name, array in saved.items()}
         slots = 3 * self.max_components
         arrays = {
             "ids": Array(np.int64, (self.max_components,), low=FREE),

@@ -19,8 +19,8 @@ from stillwatch.base import (
     prepare_record,
     record_state,
     saved,
+    split_off,
     with_prefix,
-    without_prefix,
 )
 from stillwatch.novelty.rules import COHERENT, COHERENT_S, INCOHERENT, LEAST_ABSENT, NS
 
@@ -96,14 +96,15 @@ class Coherence(Restorable):
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
         last = _Last()
-        prepare_record(last, without_prefix("last", state), "coherence: last")()
-        arrays = {name: array.copy() for name, array in state.items() if not name.startswith("last.")}
+        counts, arrays = split_off("last", state)
+        prepare_record(last, counts, "coherence: last")()
         check_arrays(arrays, {"stood_out": Array(np.bool_, (last.places,))}, "coherence")
         check_room(last.places, len(self._stood_out), "coherence")
+        stood_out = arrays["stood_out"].copy()
 
         def commit() -> None:
             self._last = last
-            self._stood_out[: last.places] = arrays["stood_out"]
+            self._stood_out[: last.places] = stood_out
 
         return commit
 

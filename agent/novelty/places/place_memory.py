@@ -19,8 +19,8 @@ from stillwatch.base import (
     prepare_record,
     record_state,
     saved,
+    split_off,
     with_prefix,
-    without_prefix,
 )
 from stillwatch.kernels import place_memory as kernels
 from stillwatch.novelty.rules import (
@@ -250,10 +250,10 @@ class PlaceMemory(Restorable):
     def prepare(self, state: State) -> Commit:
         """Validate a saved state of the same settings; SnapshotError where it does not fit."""
         counts = _Counts()
-        prepare_record(counts, without_prefix("counts", state), "places")()
+        own, arrays = split_off("counts", state)
+        prepare_record(counts, own, "places")()
         n, n_dims, where = counts.places, self._past.shape[2], "places"
         check_room(n, len(self._past), where)
-        arrays = {name: array for name, array in state.items() if not name.startswith("counts.")}
         wanted = {
             "past": Saved(np.int16, (n, counts.held, n_dims)),
             "recent": Saved(np.int16, (n, counts.recent, n_dims)),

@@ -19,8 +19,8 @@ from stillwatch.base import (
     prepare_record,
     record_state,
     saved,
+    split_off,
     with_prefix,
-    without_prefix,
 )
 from stillwatch.novelty.rules import (
     BUSY_SHARE,
@@ -119,16 +119,17 @@ class Traffic(Restorable):
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
         watched = _Watched()
-        prepare_record(watched, without_prefix("watched", state), "traffic: watched")()
+        counts, arrays = split_off("watched", state)
+        prepare_record(watched, counts, "traffic: watched")()
         n = watched.grid_rows * watched.grid_columns
         check_room(n, len(self._seconds), "traffic")
-        arrays = {name: array.copy() for name, array in state.items() if not name.startswith("watched.")}
         wanted = {"seconds": Array(np.float32, (n,), low=0.0), "left": Array(np.float32, (n,), 0.0, VISIT_S)}
         check_arrays(arrays, wanted, "traffic")
+        seconds, left = arrays["seconds"].copy(), arrays["left"].copy()
 
         def commit() -> None:
             self._watched = watched
-            self._seconds[:n], self._left[:n] = arrays["seconds"], arrays["left"]
+            self._seconds[:n], self._left[:n] = seconds, left
 
         return commit
 

@@ -20,9 +20,9 @@ from stillwatch.base import (
     record_state,
     saved,
     saved_array,
+    split_off,
     state_of_parts,
     with_prefix,
-    without_prefix,
 )
 from stillwatch.features import Rows
 from stillwatch.novelty.rules import (
@@ -322,9 +322,9 @@ class Visits(Restorable):
 
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        parts = {name: array for name, array in state.items() if not name.startswith("tracks.")}
+        tracks, parts = split_off("tracks", state)
         take_parts = prepare_parts(self._parts(), parts, "visits")
-        take_tracks = prepare_record(self._tracks, without_prefix("tracks", state), "visits: tracks")
+        take_tracks = prepare_record(self._tracks, tracks, "visits: tracks")
 
         def commit() -> None:
             take_parts()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stillwatch.base.clock import RealClock, VirtualClock
-from stillwatch.base.state import state_hash, with_prefix, without_prefix
+from stillwatch.base.state import split_off, state_hash, with_prefix, without_prefix
 
 
 def test_a_virtual_sleep_moves_both_times_and_returns_at_once():
@@ -61,3 +61,6 @@ def test_a_strided_view_hashes_as_its_copy():
 def test_prefixes_come_off_as_they_went_on():
     both = {**with_prefix("x", STATE), **with_prefix("xy", STATE)}
     assert without_prefix("x", both).keys() == STATE.keys()
+    own, others = split_off("x", both)
+    assert own.keys() == STATE.keys()
+    assert others.keys() == with_prefix("xy", STATE).keys()
