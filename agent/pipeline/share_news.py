@@ -7,10 +7,10 @@ same. It must not change what is known of a frame.
 import numpy as np
 
 from stillwatch.contents import Contents
+from stillwatch.transport.wire import SHARES_STAND_NS
 
 LEAST_SHARE = 0.002  # of a frame: less of a topic is a word or none
 LEAST_CHANGE = 0.05  # of the frame shows something else than what was told: words of a still view come and go by less
-LONGEST_NS = 10_000_000_000  # that shares told stand for what is in view
 
 
 class ShareNews:
@@ -29,7 +29,7 @@ class ShareNews:
         if contents is None:
             return None, None
         found = dict(zip(contents.ids.tolist(), contents.shares.tolist(), strict=True))
-        if self._t_ns is not None and 0 <= t_ns - self._t_ns < LONGEST_NS:
+        if self._t_ns is not None and 0 <= t_ns - self._t_ns < SHARES_STAND_NS:
             everything = found.keys() | self._told.keys()
             apart = sum(abs(found.get(topic, 0.0) - self._told.get(topic, 0.0)) for topic in everything)
             if 0.5 * apart < LEAST_CHANGE:  # the total variation distance

@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    if args.place.startswith(("tcp://", "ipc://")):
+    is_live = args.place.startswith(("tcp://", "ipc://"))
+    if is_live:
         verdict = of_endpoint(args.place, args)
     else:
         verdict = of_folder(pathlib.Path(existing(args.place)))
@@ -33,7 +34,7 @@ def main(args: argparse.Namespace) -> int:
         print_json(dataclasses.asdict(verdict))
     else:
         # A heartbeat may be ten seconds old while frames go on: of a folder the age is the most that it can be.
-        most = "" if args.place.startswith(("tcp://", "ipc://")) else "at most "
+        most = "" if is_live else "at most "
         age = "" if verdict.last_frame_age_s is None else f", last frame {most}{verdict.last_frame_age_s:.1f} s ago"
         why = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
         why += f"; not sure yet: {words.unsure(verdict.unsure)}" * bool(verdict.unsure)

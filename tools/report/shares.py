@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from stillwatch.transport.wire import SHARES_STAND_NS
 from stillwatch.transport.wire import messages as m
 
 MAX_STRETCHES = 400
 MAX_PLACES = 2000
 SEEN = 0.01  # of a frame: less of a topic is not seen
-LONGEST_NS = 10_000_000_000  # that shares stand for what is in view, as agents tell them again after that
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Shares:
         if self._last is None:
             return
         since, shares = self._last
-        until_ns = min(until_ns, since + LONGEST_NS)
+        until_ns = min(until_ns, since + SHARES_STAND_NS)
         self._stood_s = max(until_ns - since, 0) / 1e9
         while since < until_ns:
             stretch = self._at(since)

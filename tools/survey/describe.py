@@ -142,9 +142,8 @@ def _key(part: list[Picture], segments: str) -> str:
     key = hashlib.sha256(f"{VERSION}|{segments}".encode())
     for picture in part:
         status = picture.path.stat()
-        key.update(
-            f"{picture.path.resolve()}|{status.st_size}|{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape")
-        )
+        line = f"{picture.path.resolve()}|{status.st_size}|{status.st_mtime_ns}\n"
+        key.update(line.encode("utf-8", "surrogateescape"))
     return key.hexdigest()[:24]
 
 

@@ -44,11 +44,8 @@ def take_frames(given: str, folder: pathlib.Path, every: int | None, show: Calla
     every = EVERY if every is None else every
     uri = f"recording:{given}" if pathlib.Path(given).is_dir() else given
     name = _name(given)
-    place = (
-        folder
-        / f"{hashlib.sha256(f'{uri}|{every}|{_written(given)}'.encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
-        / name
-    )
+    key = f"{uri}|{every}|{_written(given)}".encode("utf-8", "surrogateescape")
+    place = folder / hashlib.sha256(key).hexdigest()[:12] / name
     if place.exists():
         return place
     part = place.with_name(f"{name}.part")

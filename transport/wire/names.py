@@ -11,6 +11,7 @@ PATCH_MODEL, SCENE_MODEL, TOPIC_MODEL = "patches", "scenes", "topics"  # the two
 MODELS = (PATCH_MODEL, SCENE_MODEL, TOPIC_MODEL)
 MODEL_NUMBERS = {name: number for number, name in enumerate(MODELS)}  # thin links have room for 8, the mirror for 16
 MODEL_PATTERN = f"^({'|'.join(MODELS)})$"  # of the fields that name a model
+SHARES_STAND_NS = 10_000_000_000  # shares of topics that were told stand for what is in view so long, or until the next
 VISITS = "visits"  # beside the models: whose kinds people may name
 NAMED_PATTERN = f"^({'|'.join((*MODELS, VISITS))})$"
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stillwatch.tools.shared import read_image
+
 
 @dataclass(frozen=True)
 class DataSet:
@@ -124,10 +126,8 @@ def patches49(data: pathlib.Path, n_rows: int = 330_000, seed: int = 0) -> DataS
 
 
 def _photos(data: pathlib.Path) -> list[np.ndarray]:
-    import cv2
-
     paths = sorted((data / "underwater").glob("*/*.jpg"))
-    images = [cv2.imread(str(path), cv2.IMREAD_GRAYSCALE) for path in paths]
+    images = [read_image(path, grey=True) for path in paths]
     return [image for image in images if image is not None]
 
 
