@@ -1,10 +1,13 @@
 """The run folder as a run finds it: writable, nobody else's, and of the same camera as before.
 
-Called by agent/process/app.py before anything is opened. It must not write over what another run left there.
+Called by agent/process/app.py before anything is opened. It must not write over what another run left there, nor leave
+anything of a run that is refused.
 """
 
+import contextlib
 import errno
 import json
+import os
 import pathlib
 from typing import Any
 
@@ -14,6 +17,48 @@ from stillwatch.transport.disk import FolderInUse, FolderLock
 
 # What will not go away by waiting; a full, read-only or absent disk may.
 _LASTING = (errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
+
+
+class Places:
+    """The folders that one run writes into, held for this process."""
+
+    def __init__(self) -> None:
+        self._locks: list[FolderLock] = []
+        self._made: list[pathlib.Path] = []  # what was not there before, the deepest first
+
+    def take(self, path: pathlib.Path, key: str, holder: str, *, needed: bool) -> None:
+        """Make a folder and hold it, as `take_folder` does."""
+        self._made[:0] = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
+        lock = take_folder(path, key, holder, needed=needed)
+        if lock is not None:
+            self._locks.append(lock)
+
+    def release(self) -> None:
+        """Let others have the folders."""
+        for lock in self._locks:
+            lock.release()
+
+    def undo(self) -> None:
+        """Release, and take away what was made: the run is refused. A folder that holds anything stays."""
+        for lock in self._locks:
+            lock.withdraw()
+        for folder in self._made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def take_places(out: pathlib.Path, record: pathlib.Path | None, agent: str, source: str) -> Places:
+    """Hold the run folder and the recording's. ConfigError where they are not ours to write; nothing is made then."""
+    places, holder = Places(), f"agent {agent} on {source}"
+    try:
+        places.take(out, "--out", holder, needed=True)
+        if record is not None and record.resolve() != out.resolve():
+            places.take(record, "--record", holder, needed=False)
+        check_same_camera(out, agent, source)
+    except ConfigError:
+        places.undo()
+        raise
+    return places
 
 
 def take_folder(path: pathlib.Path, key: str, holder: str, *, needed: bool) -> FolderLock | None:

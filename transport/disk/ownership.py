@@ -4,6 +4,7 @@ Taken by agents on their run folder and recording, and by ground stations on the
 that knows no locks.
 """
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -40,20 +41,36 @@ class FolderLock:
 
     def __init__(self, folder: pathlib.Path | str, holder: str):
         self.path = pathlib.Path(folder) / LOCK_NAME
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                other = _holder(self._fd)
-                os.close(self._fd)
-                raise FolderInUse(f"{folder}: in use by {other}") from None
-            return  # the disk knows no locks: network and some memory cards
+        self._is_ours = not self.path.exists()
+        self._fd = self._hold(folder)
         try:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, json.dumps({"pid": os.getpid(), "holder": holder}).encode()[:_MOST_BYTES], 0)
         except OSError:
             pass  # a full disk: held all the same, only without a name
+
+    def _hold(self, folder: pathlib.Path | str) -> int:
+        """Return the descriptor of the locked file."""
+        while True:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                    other = _holder(fd)
+                    os.close(fd)
+                    raise FolderInUse(f"{folder}: in use by {other}") from None
+                return fd  # the disk knows no locks: network and some memory cards
+            if os.fstat(fd).st_nlink:
+                return fd
+            os.close(fd)  # withdrawn between our two calls: others would lock another file of this name
+
+    def withdraw(self) -> None:
+        """Release, and leave no file where there was none before."""
+        if self._is_ours and self._fd >= 0:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+        self.release()
 
     def release(self) -> None:
         """Let others have the folder; may be called twice."""

@@ -42,6 +42,11 @@ def unpack_message(body: bytes) -> tuple[str, bytes]:
     return body[1 : 1 + body[0]].decode("utf-8", "replace"), body[1 + body[0] :]
 
 
+def checkpoints_of(path: pathlib.Path) -> pathlib.Path:
+    """Return where the checkpoints of the run in a folder go."""
+    return path / "checkpoints"
+
+
 class RunFolder:
     """Writes one run folder; one thread uses it.
 
@@ -102,7 +107,7 @@ class RunFolder:
     @property
     def checkpoints(self) -> pathlib.Path:
         """Where this run's checkpoints go."""
-        return self.path / "checkpoints"
+        return checkpoints_of(self.path)
 
     def write_config(self, text: str, config_hash: str, **info: Any) -> None:
         """Keep the config and what else identifies the run (agent, run, versions): JSON values only."""
