@@ -99,10 +99,10 @@ def _tell_outboxes(report: dict[str, Any]) -> None:
 
 
 def _tell_outbox(report: dict[str, Any]) -> None:
-    waiting = words.count(report["waiting"], "alert")
+    waiting = words.count(report["waiting"], "message")
     print(
-        f"{report['path']}: outbox of a thin link, {waiting} to be acknowledged; as far as its files go back, put "
-        f"{report['put']}, acknowledged {report['acknowledged']}, given up {report['dropped']}"
+        f"{report['path']}: outbox of a thin link, {waiting} about alerts to be acknowledged; as far as its files go "
+        f"back, put {report['put']}, acknowledged {report['acknowledged']}, given up {report['dropped']}"
     )
     for item in report["damage"]:
         print(f"DAMAGED: {item['file']} bytes {item['offset']} to {item['end']}: {item['reason']}")

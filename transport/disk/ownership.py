@@ -15,6 +15,8 @@ from stillwatch.transport.wire import LogError
 
 LOCK_NAME = ".lock"
 _MOST_BYTES = 1000
+# What will not go away by waiting; a full, read-only or absent disk may.
+_LASTING = (errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 class FolderInUse(LogError):
@@ -77,6 +79,23 @@ class FolderLock:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def hold_folder(path: pathlib.Path, holder: str, *, needed: bool) -> FolderLock | None:
+    """Make the folder and hold it for this process; None where its disk takes nothing at present.
+
+    `needed`: a disk that takes nothing at the start is refused as well. Raises LogError, which says what to do.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return FolderLock(path, holder)
+    except FolderInUse as error:
+        raise LogError(f"{error}: stop it, or give another folder") from None
+    except OSError as error:
+        if needed and error.errno not in (errno.ENOSPC, errno.EDQUOT) or error.errno in _LASTING:
+            why = "is a file" if error.errno == errno.EEXIST else f"cannot be written: {error.strerror}"
+            raise LogError(f"{path} {why}; give another folder") from None
+        return None
 
 
 def _holder(fd: int) -> str:

@@ -47,6 +47,11 @@ def checkpoints_of(path: pathlib.Path) -> pathlib.Path:
     return path / "checkpoints"
 
 
+def info_of(path: pathlib.Path) -> dict[str, Any]:
+    """Return what identifies the run in a folder: agent, source, role; empty where nothing says it."""
+    return _read_json(path / "run.json") or {}
+
+
 class RunFolder:
     """Writes one run folder; one thread uses it.
 
@@ -187,7 +192,7 @@ class Run:
         self.payload_bytes = 0
         self.gaps: list[dict[str, Any]] = []
         self.summary: dict[str, Any] | None = _read_json(self.path / "summary.json")
-        self.info = _read_json(self.path / "run.json") or {}
+        self.info = info_of(self.path)
         self.config_hash = str(self.info.get("config_hash", ""))
         self.config_text = _read_text(self.path / "config.toml")
         if not self.config_text:

@@ -78,8 +78,8 @@ def test_the_folder_of_all_outboxes_is_told_agent_by_agent(tmp_path, clock, caps
     assert main(["inspect", str(tmp_path / "outbox")]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(";")[0].removeprefix(f"{tmp_path}/") for line in lines] == [
-        "outbox/cam1: outbox of a thin link, 1 alert to be acknowledged",
-        "outbox/cam2: outbox of a thin link, 2 alerts to be acknowledged",
+        "outbox/cam1: outbox of a thin link, 1 message about alerts to be acknowledged",
+        "outbox/cam2: outbox of a thin link, 2 messages about alerts to be acknowledged",
     ]
     assert main(["inspect", str(tmp_path / "outbox"), "--json"]) == 0
     told = of_schema("inspect", capsys.readouterr().out)
