@@ -15,6 +15,12 @@ from stillwatch.kernels._types import f4, f8, i4, i8, matrix, read_matrix, read_
 # Responsibilities below exp(-23) = 1e-10 are not kept: together they are worth less than the rounding of the bound.
 LEAST_LOG_SHARE = 23.0
 NO_COMPONENT = -1
+# What a prior holds: the points that its mean is worth (kappa_0), its shape (a_0 of the diagonal family, nu_0 of the
+# full one) and its scale (b_0; s_0 of S_0 = s_0 I).
+STRENGTH, SHAPE, SCALE = range(3)
+# Columns of a posterior's fit: the constant of its log density, its evidence, the expected log likelihood of its own,
+# the points in it (of the children of a split only).
+CONSTANT, EVIDENCE, EXPECTED, COUNT = range(4)
 
 
 @kernel(f8(f8))

@@ -11,7 +11,14 @@ from numba import types
 from stillwatch.kernels._jit import kernel, reduction_kernel
 from stillwatch.kernels._types import f4, f8, i4, i8, matrix, read_matrix, read_vector, vector
 from stillwatch.kernels.mixture_common import (
+    CONSTANT,
+    COUNT,
+    EVIDENCE,
+    EXPECTED,
     NO_COMPONENT,
+    SCALE,
+    SHAPE,
+    STRENGTH,
     digamma,
     list_weights,
     principal_direction,
@@ -22,6 +29,10 @@ from stillwatch.kernels.mixture_common import (
 )
 
 LOG_2PI = math.log(2.0 * math.pi)
+# What `split` is given behind the prior's three numbers: the concentration, the mass on later sticks.
+ALPHA, AFTER = 3, 4
+# Rows of a child's statistics in `split`, and how many there are.
+MEAN, SCATTER, POST_MEAN, PRECISION, N_STATS = range(5)
 
 
 @kernel(
@@ -73,15 +84,15 @@ def moments(x, second, n_clumps, rows, weights, centre, spread, mean, scatter):
 @kernel(f8(f8, i8, read_vector(f8), f8))
 def _evidence(count, n_dims, prior, log_b):
     """Return the log marginal likelihood of `count` points from the sum of log b over dimensions."""
-    kappa = prior[0] + count
-    a = prior[1] + 0.5 * count
+    kappa = prior[STRENGTH] + count
+    a = prior[SHAPE] + 0.5 * count
     return (
         n_dims
         * (
             math.lgamma(a)
-            - math.lgamma(prior[1])
-            + prior[1] * math.log(prior[2])
-            + 0.5 * (math.log(prior[0] / kappa) - count * LOG_2PI)
+            - math.lgamma(prior[SHAPE])
+            + prior[SHAPE] * math.log(prior[SCALE])
+            + 0.5 * (math.log(prior[STRENGTH] / kappa) - count * LOG_2PI)
         )
         - a * log_b
     )
@@ -96,22 +107,22 @@ def posterior(count, mean, scatter, prior, post_mean, precision, out):
     post_mean, precision : ndarray of shape (n_dims,), float64, written: m_k, and E[lambda] = a / b
     out : ndarray of shape (3,), float64, written: constant of E[log N], log evidence (E[log lik] - KL), E[log lik]
     """
-    kappa = prior[0] + count
-    a = prior[1] + 0.5 * count
-    pull = prior[0] * count / kappa
+    kappa = prior[STRENGTH] + count
+    a = prior[SHAPE] + 0.5 * count
+    pull = prior[STRENGTH] * count / kappa
     log_b = 0.0
     fit = 0.0
     n_dims = mean.shape[0]
     for d in range(n_dims):
         post_mean[d] = count * mean[d] / kappa
-        b = prior[2] + 0.5 * (scatter[d] + pull * mean[d] * mean[d])
+        b = prior[SCALE] + 0.5 * (scatter[d] + pull * mean[d] * mean[d])
         precision[d] = a / b
         log_b += math.log(b)
         off = mean[d] - post_mean[d]
         fit += precision[d] * (scatter[d] + count * off * off)
-    out[0] = 0.5 * (n_dims * (digamma(a) - LOG_2PI - 1.0 / kappa) - log_b)
-    out[1] = _evidence(count, n_dims, prior, log_b)
-    out[2] = count * out[0] - 0.5 * fit
+    out[CONSTANT] = 0.5 * (n_dims * (digamma(a) - LOG_2PI - 1.0 / kappa) - log_b)
+    out[EVIDENCE] = _evidence(count, n_dims, prior, log_b)
+    out[EXPECTED] = count * out[CONSTANT] - 0.5 * fit
 
 
 @kernel(
@@ -157,14 +168,14 @@ def merge_gains(count, mean, scatter, fits, prior, pairs, n_pairs, gains):
         a, b = pairs[i, 0], pairs[i, 1]
         total = count[a] + count[b]
         part = count[b] / total if total > 0.0 else 0.0
-        pull = prior[0] * total / (prior[0] + total)
+        pull = prior[STRENGTH] * total / (prior[STRENGTH] + total)
         log_b = 0.0
         for d in range(n_dims):
             step = mean[b, d] - mean[a, d]
             middle = mean[a, d] + part * step
             joined = scatter[a, d] + scatter[b, d] + count[a] * part * step * step
-            log_b += math.log(prior[2] + 0.5 * (joined + pull * middle * middle))
-        gains[i] = _evidence(total, n_dims, prior, log_b) - fits[a, 1] - fits[b, 1]
+            log_b += math.log(prior[SCALE] + 0.5 * (joined + pull * middle * middle))
+        gains[i] = _evidence(total, n_dims, prior, log_b) - fits[a, EVIDENCE] - fits[b, EVIDENCE]
 
 
 @reduction_kernel(types.void(read_matrix(f8), read_matrix(f8), i8, vector(f8), matrix(i8)))
@@ -284,7 +295,8 @@ def _fit_sides(x, second, n_clumps, rows, weights, share, centre, spread, prior,
     # second, as it is not inlined.
     n_dims = centre.shape[0]
     for child in range(2):
-        mean, scatter = stats[4 * child], stats[4 * child + 1]
+        base = N_STATS * child
+        mean, scatter = stats[base + MEAN], stats[base + SCATTER]
         mean[:] = 0.0
         scatter[:] = 0.0
         count = 0.0
@@ -308,8 +320,8 @@ def _fit_sides(x, second, n_clumps, rows, weights, share, centre, spread, prior,
                 mean[d] /= count
                 scatter[d] = max(scatter[d] - count * mean[d] * mean[d], 0.0) + count * spread[d]
                 mean[d] += centre[d]
-        fits[child, 3] = count
-        posterior(count, mean, scatter, prior, stats[4 * child + 2], stats[4 * child + 3], fits[child])
+        fits[child, COUNT] = count
+        posterior(count, mean, scatter, prior, stats[base + POST_MEAN], stats[base + PRECISION], fits[child])
 
 
 @kernel(
@@ -363,20 +375,21 @@ def split(
         stats[0, widest] = 1.0
         principal_direction(x, rows, weights, centre, stats[0], stats[1])
         side_of_plane(x, rows, centre, stats[0], share)
-    prior = settings[:3]
+    prior = settings[:ALPHA]
     for iteration in range(max_iterations + 1):
         _fit_sides(x, second, n_clumps, rows, weights, share, centre, spread, prior, stats, fits)
-        if iteration == max_iterations or fits[0, 3] <= 0.0 or fits[1, 3] <= 0.0:
+        if iteration == max_iterations or fits[0, COUNT] <= 0.0 or fits[1, COUNT] <= 0.0:
             break
         for child in range(2):
-            base = 4 * child
-            wide = fits[child, 0]
+            base = N_STATS * child
+            wide = fits[child, CONSTANT]
             for d in range(centre.shape[0]):
-                wide -= 0.5 * spread[d] * stats[base + 3, d]
-            log_joint_list(x, second, n_clumps, rows, wide, stats[base + 2], stats[base + 3], sides[child])
-        odds = split_log_odds(fits[0, 3], fits[1, 3], settings[4], settings[3])
+                wide -= 0.5 * spread[d] * stats[base + PRECISION, d]
+            post_mean, precision = stats[base + POST_MEAN], stats[base + PRECISION]
+            log_joint_list(x, second, n_clumps, rows, wide, post_mean, precision, sides[child])
+        odds = split_log_odds(fits[0, COUNT], fits[1, COUNT], settings[AFTER], settings[ALPHA])
         if update_share(sides[0], sides[1], odds, soft, share) < 1e-3:
             break
     # An update below the tolerance leaves statistics of the share before it; both are valid, the sum must match one.
     _fit_sides(x, second, n_clumps, rows, weights, share, centre, spread, prior, stats, fits)
-    return fits[0, 1] + fits[1, 1] + split_entropy(share, weights)
+    return fits[0, EVIDENCE] + fits[1, EVIDENCE] + split_entropy(share, weights)

@@ -9,7 +9,7 @@ from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
 from stillwatch.kernels._types import f4, f8, i8, matrix, read_matrix, read_vector, vector
-from stillwatch.kernels.mixture_common import digamma
+from stillwatch.kernels.mixture_common import CONSTANT, EVIDENCE, EXPECTED, SCALE, SHAPE, STRENGTH, digamma
 
 LOG_2PI = math.log(2.0 * math.pi)
 LOG_2 = math.log(2.0)
@@ -159,12 +159,12 @@ def factor_scale(packed, pull, mean, diagonal, factor, log_det):
 def evidence(count, n_dims, prior, log_det):
     """Return the log marginal likelihood of `count` (fractional, magnified) points from the determinant of S."""
     total = 0.5 * (
-        prior[1] * n_dims * math.log(prior[2])
-        - (prior[1] + count) * log_det
-        + n_dims * (math.log(prior[0] / (prior[0] + count)) - count * LOG_PI)
+        prior[SHAPE] * n_dims * math.log(prior[SCALE])
+        - (prior[SHAPE] + count) * log_det
+        + n_dims * (math.log(prior[STRENGTH] / (prior[STRENGTH] + count)) - count * LOG_PI)
     )
     for i in range(n_dims):
-        total += math.lgamma(0.5 * (prior[1] + count - i)) - math.lgamma(0.5 * (prior[1] - i))
+        total += math.lgamma(0.5 * (prior[SHAPE] + count - i)) - math.lgamma(0.5 * (prior[SHAPE] - i))
     return total
 
 
@@ -179,8 +179,8 @@ def posterior(count, mean, prior, log_det, factor, whiten, post_mean, out):
     out : ndarray of shape (3,), float64, written: constant of E[log N], log evidence (E[log lik] - KL), E[log lik]
     """
     n = mean.shape[0]
-    kappa = prior[0] + count
-    nu = prior[1] + count
+    kappa = prior[STRENGTH] + count
+    nu = prior[SHAPE] + count
     invert_lower(factor, whiten)
     norm = 0.0
     bend = 0.0
@@ -195,12 +195,12 @@ def posterior(count, mean, prior, log_det, factor, whiten, post_mean, out):
     expected = n * LOG_2 - log_det
     for i in range(n):
         expected += digamma(0.5 * (nu - i))
-    out[0] = 0.5 * (expected - n * LOG_2PI - n / kappa)
-    out[1] = evidence(count, n, prior, log_det)
+    out[CONSTANT] = 0.5 * (expected - n * LOG_2PI - n / kappa)
+    out[EVIDENCE] = evidence(count, n, prior, log_det)
     # tr(S^-1 scatter) + N d^T S^-1 d, with scatter = S - S_0 - kappa_0 N / kappa mean mean^T and d = kappa_0/kappa mean
-    shrink = prior[0] / kappa
-    fit = n - prior[2] * norm - shrink * count * bend + count * shrink * shrink * bend
-    out[2] = count * out[0] - 0.5 * nu * fit
+    shrink = prior[STRENGTH] / kappa
+    fit = n - prior[SCALE] * norm - shrink * count * bend + count * shrink * shrink * bend
+    out[EXPECTED] = count * out[CONSTANT] - 0.5 * nu * fit
 
 
 @reduction_kernel(types.void(read_matrix(f8), i8, f8, vector(f8)))

@@ -7,8 +7,9 @@ bound rises.
 import numpy as np
 
 from stillwatch.kernels import mixture_common
+from stillwatch.kernels.mixture_common import EVIDENCE
 from stillwatch.learn.mixture.families import Family
-from stillwatch.learn.mixture.families.places import EVIDENCE, Moments, SplitTask
+from stillwatch.learn.mixture.families.places import Moments, SplitTask
 from stillwatch.learn.mixture.identity import Saved as SavedIdentities
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.posterior import Posterior

@@ -6,8 +6,9 @@ Used by agent/learn/mixture/build.py, whose moves change the number of component
 import numpy as np
 
 from stillwatch.kernels import mixture_common
+from stillwatch.kernels.mixture_common import CONSTANT, EVIDENCE, EXPECTED
 from stillwatch.learn.mixture.families import Family
-from stillwatch.learn.mixture.families.places import BLOCK, CONSTANT, EVIDENCE, EXPECTED, Kept
+from stillwatch.learn.mixture.families.places import BLOCK, Kept
 from stillwatch.learn.mixture.identity import Identities
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.report import BuildReport

@@ -10,6 +10,7 @@ import numpy as np
 
 from stillwatch.base import SnapshotError
 from stillwatch.kernels import mixture_common, mixture_full, mixture_score
+from stillwatch.kernels.mixture_common import SCALE, SHAPE, STRENGTH
 
 BLOCK = 128
 FARTHEST = 1e100  # distances are held below this, so that a score is finite for every finite row
@@ -136,11 +137,11 @@ class StudentMixture:
         return np.append(weight, max(1.0 - weight.sum(), 1e-300))
 
     def _build_diagonal(self, count: np.ndarray, mean: np.ndarray, variance: np.ndarray, prior: np.ndarray) -> None:
-        kappa = prior[0] + count
-        a = prior[1] + 0.5 * count
+        kappa = prior[STRENGTH] + count
+        a = prior[SHAPE] + 0.5 * count
         scatter = np.vstack([variance * count[:-1, None], np.zeros((1, self.n_dims))])
-        pull = prior[0] * count / kappa
-        b = prior[2] + 0.5 * (scatter + pull[:, None] * mean**2)
+        pull = prior[STRENGTH] * count / kappa
+        b = prior[SCALE] + 0.5 * (scatter + pull[:, None] * mean**2)
         dof = 2.0 * a
         square = b * ((kappa + 1.0) / (a * kappa))[:, None] * self._scale**2
         log_norm = np.array([math.lgamma(v) for v in a + 0.5]) - np.array([math.lgamma(v) for v in a])
@@ -152,8 +153,8 @@ class StudentMixture:
 
     def _build_full(self, count: np.ndarray, mean: np.ndarray, packed: np.ndarray, prior: np.ndarray) -> None:
         n, d = len(count), self.n_dims
-        kappa = prior[0] + count
-        dof = prior[1] + count - d + 1.0
+        kappa = prior[STRENGTH] + count
+        dof = prior[SHAPE] + count - d + 1.0
         self._whiten = np.zeros((n, d, d))
         self._offsets = np.zeros((n, d))
         log_det, factor = np.zeros(1), np.zeros((d, d))
@@ -161,8 +162,8 @@ class StudentMixture:
         constants = np.zeros(n)
         for k in range(n):
             scatter = packed[k] * count[k] if k < n - 1 else np.zeros(d * (d + 1) // 2)
-            pull = prior[0] * count[k] / kappa[k]
-            mixture_full.factor_scale(scatter, pull, mean[k], prior[2], factor, log_det)
+            pull = prior[STRENGTH] * count[k] / kappa[k]
+            mixture_full.factor_scale(scatter, pull, mean[k], prior[SCALE], factor, log_det)
             mixture_full.invert_lower(factor, self._whiten[k])
             # Scale matrix of the t: S (kappa + 1) / (kappa dof); whitened differences carry 1 / sqrt of that factor.
             spread = (kappa[k] + 1.0) / (kappa[k] * dof[k])

@@ -8,9 +8,10 @@ import numpy as np
 
 from stillwatch.kernels import mixture_common
 from stillwatch.kernels import topics as kernels
+from stillwatch.kernels.mixture_common import EVIDENCE
 from stillwatch.learn.mixture.build import SPLIT_UPDATES, ModelBuilder, Saved
 from stillwatch.learn.mixture.families import Family
-from stillwatch.learn.mixture.families.places import EVIDENCE, SplitTask
+from stillwatch.learn.mixture.families.places import SplitTask
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.report import BuildReport
 from stillwatch.learn.topics.documents import FIRST_ALPHA, Documents

@@ -6,7 +6,9 @@ Made by agent/learn/mixture/families/__init__.py. It must not decide which split
 import numpy as np
 
 from stillwatch.kernels import mixture_diagonal
-from stillwatch.learn.mixture.families.places import CONSTANT, COUNT, EVIDENCE, Kept, Moments, Places, SplitTask
+from stillwatch.kernels.mixture_common import CONSTANT, COUNT, EVIDENCE, SCALE, SHAPE
+from stillwatch.kernels.mixture_diagonal import AFTER, ALPHA, MEAN, N_STATS, POST_MEAN, PRECISION, SCATTER
+from stillwatch.learn.mixture.families.places import Kept, Moments, Places, SplitTask
 from stillwatch.learn.mixture.items import Items
 
 
@@ -18,7 +20,7 @@ class DiagonalFamily(Places):
     def __init__(self, n_dims: int, capacity: int, n_items: int):
         super().__init__(n_dims, n_dims, capacity, n_items)
         self.precision = np.zeros((capacity + 3, n_dims))
-        self._stats = np.zeros((8, n_dims))
+        self._stats = np.zeros((2 * N_STATS, n_dims))
         self._fits = np.zeros((2, 4))
         self._settings = np.zeros(5)
         self._distances = np.zeros(capacity)
@@ -30,7 +32,7 @@ class DiagonalFamily(Places):
 
     def isotropic(self, times: float) -> np.ndarray:
         """Return `times` the variances that the prior expects of a component."""
-        return np.full(self.n_dims, times * self.prior[2] / self.prior[1])
+        return np.full(self.n_dims, times * self.prior[SCALE] / self.prior[SHAPE])
 
     def spread_cost(self, place: int, spread: np.ndarray) -> float:
         """Return tr(E[Lambda] spread) / 2: what the width of a point takes from its expected log density."""
@@ -177,8 +179,8 @@ class DiagonalFamily(Places):
         """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
         moments, place = parent
         self._place_plane(items, moments, place, task)
-        self._settings[:3] = self.prior
-        self._settings[3:] = task.alpha, task.after
+        self._settings[:ALPHA] = self.prior
+        self._settings[ALPHA], self._settings[AFTER] = task.alpha, task.after
         spread = self.no_spread if task.spread is None else task.spread
         entropy_and_evidence = mixture_diagonal.split(
             items.x,
@@ -198,13 +200,14 @@ class DiagonalFamily(Places):
             self.sides,
             self.share[: len(rows)],
         )
-        for child, base in ((self.child_a, 0), (self.child_b, 1)):
-            self.moments.count[child] = self._fits[base, COUNT]
-            self.fits[child] = self._fits[base, :COUNT]
-            self.moments.mean[child] = self._stats[4 * base]
-            self.moments.scatter[child] = self._stats[4 * base + 1]
-            self.post_mean[child] = self._stats[4 * base + 2]
-            self.precision[child] = self._stats[4 * base + 3]
+        for child, side in ((self.child_a, 0), (self.child_b, 1)):
+            stats = self._stats[side * N_STATS :]
+            self.moments.count[child] = self._fits[side, COUNT]
+            self.fits[child] = self._fits[side, :COUNT]
+            self.moments.mean[child] = stats[MEAN]
+            self.moments.scatter[child] = stats[SCATTER]
+            self.post_mean[child] = stats[POST_MEAN]
+            self.precision[child] = stats[PRECISION]
         return entropy_and_evidence
 
     def _normal(self, place: int, step: np.ndarray) -> np.ndarray:

@@ -6,7 +6,8 @@ Made by agent/learn/mixture/families/__init__.py. It must not decide which split
 import numpy as np
 
 from stillwatch.kernels import mixture_common, mixture_full, mixture_rounded
-from stillwatch.learn.mixture.families.places import BLOCK, CONSTANT, HELD, SETTLED, Moments, Places, SplitTask
+from stillwatch.kernels.mixture_common import CONSTANT, SCALE, SHAPE, STRENGTH
+from stillwatch.learn.mixture.families.places import BLOCK, HELD, SETTLED, Moments, Places, SplitTask
 from stillwatch.learn.mixture.items import Items
 
 
@@ -35,7 +36,7 @@ class FullFamily(Places):
     def isotropic(self, times: float) -> np.ndarray:
         """Return `times` the covariance that the prior expects of a component, packed."""
         packed = np.zeros(self.n_packed)
-        packed[self._diagonal] = times * self.prior[2] / self.prior[1]
+        packed[self._diagonal] = times * self.prior[SCALE] / self.prior[SHAPE]
         return packed
 
     def spread_cost(self, place: int, spread: np.ndarray) -> float:
@@ -88,9 +89,9 @@ class FullFamily(Places):
 
     def _factor_scale(self, moments: Moments, place: int) -> float:
         count = moments.count[place]
-        pull = self.prior[0] * count / (self.prior[0] + count)
+        pull = self.prior[STRENGTH] * count / (self.prior[STRENGTH] + count)
         mixture_full.factor_scale(
-            moments.scatter[place], pull, moments.mean[place], self.prior[2], self._factor, self._log_det
+            moments.scatter[place], pull, moments.mean[place], self.prior[SCALE], self._factor, self._log_det
         )
         return float(self._log_det[0])
 

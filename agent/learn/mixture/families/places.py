@@ -9,11 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stillwatch.kernels import mixture_common
+from stillwatch.kernels.mixture_common import EVIDENCE
 from stillwatch.learn.mixture.items import Items
 
-# Columns of a posterior's fit, as the kernels write them: the constant of its log density, its evidence, the expected
-# log likelihood of its own, the points in it (of the children of a split only).
-CONSTANT, EVIDENCE, EXPECTED, COUNT = range(4)
 SETTLED = 1e-3  # the largest change of a share below which a split's updates end
 BLOCK = 192  # rows of a dense pass whose log joints are held at once
 HELD = 48  # rounded covariances of a list that is being split, held decoded: most lists have fewer

@@ -19,7 +19,7 @@ from mixture_cases import (
 from scipy.special import entr
 
 from stillwatch.kernels import mixture_common
-from stillwatch.learn.mixture.families.places import EVIDENCE
+from stillwatch.kernels.mixture_common import EVIDENCE
 
 
 def started(rows, form, n_components=4, seed=0, items=None):
