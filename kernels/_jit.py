@@ -15,8 +15,10 @@ from typing import Any
 
 import numba
 from numba.core import typeinfer
+from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime import rtsys
 
 COMPLETE = "complete"  # a file in the cache folder, once every kernel is there
 
@@ -61,6 +63,19 @@ if CACHE_DIR:
     numba.config.CACHE_DIR = CACHE_DIR  # type: ignore[attr-defined]
 
 
+class _Cache(FunctionCache):
+    """Machine code on the disk, loaded without numba's tables of what it can compile.
+
+    To fill them takes two thirds of the time in which a process loads its first kernels, 9 MB of a run, and the import
+    of scipy where that is installed. The compiler fills them by itself.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Called by `Kernel.load`; numba's own calls `target_context.refresh()`, of which code needs the runtime."""
+        rtsys.initialize(target_context)
+        return self._load_overload(sig, target_context)
+
+
 class Kernel(CPUDispatcher):
     """A compiled function whose signatures are all given, loaded from the cache at its first call and not before.
 
@@ -72,7 +87,10 @@ class Kernel(CPUDispatcher):
         super().__init__(py_func=function, targetoptions={"nopython": True, "boundscheck": None, **options})
         self._pending = tuple(signatures)
         if cache:
-            self.enable_caching()
+            self._cache = _Cache(function)
+        # Off from here on but while it compiles: a call reads this, takes the types of its arguments and reads it once
+        # more, and is refused where another thread's first call has changed it meanwhile.
+        self._can_compile = False
         if not (cache and self._is_cached()):
             self.load()
 
@@ -81,7 +99,7 @@ class Kernel(CPUDispatcher):
         return all(self._cache._index_key(signature, codegen) in held for signature in self._pending)
 
     def load(self) -> None:
-        """Load every signature, or compile it; a call with other types is refused from then on.
+        """Load every signature, or compile it; a call with other types is refused.
 
         What it calls is loaded before it. Each caller's object code has a copy of what it calls, optimised in its
         place, and the linker keeps the copy that comes first: bits must not depend on which kernel was called first.
@@ -95,13 +113,25 @@ class Kernel(CPUDispatcher):
                 if isinstance(called, Kernel):
                     called.load()
             for signature in pending:
-                self.compile(signature)
-            self.disable_compile()
+                held = self._cache.load_overload(signature, self.targetctx)
+                if held is None:
+                    self._compile(signature)
+                else:
+                    self._cache_hits[signature] += 1
+                    self.targetctx.insert_user_function(held.entry_point, held.fndesc, [held.library])
+                    self.add_overload(held)
 
-    def _compile_for_args(self, *args: Any, **kws: Any) -> "Kernel":
-        """Called by numba for types that are not loaded: the caller calls what is returned with the same arguments."""
+    def _compile(self, signature: Any) -> None:
+        self._can_compile = True
+        try:
+            self.compile(signature)
+        finally:
+            self._can_compile = False
+
+    def _search_new_conversions(self, *args: Any, **kws: Any) -> bool:
+        """Called by numba before it refuses types that it has no code for: at the first call it has none at all."""
         self.load()
-        return self
+        return bool(super()._search_new_conversions(*args, **kws))
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Called by numba where another kernel that calls this one is compiled."""

@@ -123,8 +123,8 @@ def test_a_first_call_with_other_types_than_the_kernel_is_made_for_is_refused():
 def test_a_kernel_is_loaded_after_those_that_it_calls_so_that_bits_do_not_depend_on_who_is_called_first():
     code = (
         "from stillwatch.kernels import sparse_code as m; from stillwatch.kernels._jit import Kernel\n"
-        "order, compile = [], Kernel.compile\n"
-        "Kernel.compile = lambda self, signature: (order.append(self.__name__), compile(self, signature))[1]\n"
+        "order, add = [], Kernel.add_overload\n"
+        "Kernel.add_overload = lambda self, code: (order.append(self.__name__), add(self, code))[1]\n"
         "m.code_and_pool.load(); m.pursue.load()\n"
         "print(*order)"
     )

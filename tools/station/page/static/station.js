@@ -156,9 +156,7 @@ function largePictures() {
     const opener = e.target.closest('.opens');
     if (!opener) return;
     if (large.contains(opener)) { large.close(); return; }
-    const shown = opener.cloneNode(true);
-    shown.title = 'Close';
-    large.replaceChildren(shown);
+    large.replaceChildren(opener.cloneNode(true));
     large.showModal();
   });
 }
