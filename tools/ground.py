@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 
 from stillwatch.base import ExitCode, RealClock, UsageError, __version__
-from stillwatch.tools.shared import existing, stop_on_signals, words
+from stillwatch.tools.shared import existing, hold_out, stop_on_signals, words
 from stillwatch.transport.disk import RunFolder
 from stillwatch.transport.live import ClientKeys, Gap, Received, Subscriber, load_client_keys, why_unreachable
 from stillwatch.transport.wire import Alert, LogNotice, Message, SourceChange, Summary
@@ -47,7 +47,9 @@ class GroundStation:
         self._endpoint = endpoint
         self._subscriber = Subscriber(endpoint, clock=self._clock, keys=keys, agent=agent)
         self._folder: RunFolder | None = None
+        self._lock = None
         if out is not None:
+            self._lock = hold_out(out, f"a ground station that listens to {endpoint}")
             self._folder = RunFolder(pathlib.Path(out), self._clock, on_state=lambda state, text: _tell(text))
         self.received: Counter[str] = Counter()
         self.bytes: Counter[str] = Counter()
@@ -77,6 +79,8 @@ class GroundStation:
                 self._take(gap)
             self._subscriber.close()
             self._finish()
+            if self._lock is not None:
+                self._lock.release()
         return ExitCode.DONE if self.received else ExitCode.SOURCE
 
     def _take(self, got: Received | Gap) -> None:

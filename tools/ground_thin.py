@@ -23,7 +23,7 @@ import numpy as np
 
 from stillwatch.base import RealClock, UsageError
 from stillwatch.tools.ground_thin_folder import ThinFolder
-from stillwatch.tools.shared import print_json, stop_on_signals, words, write_image
+from stillwatch.tools.shared import hold_out, print_json, stop_on_signals, words, write_image
 from stillwatch.transport.mirror import ModelMirror
 from stillwatch.transport.thin import (
     HEADER_BYTES,
@@ -96,16 +96,16 @@ def main(args: argparse.Namespace) -> int:
     agent = args.agent or f"thin-{args.agent_number}"
     if not re.fullmatch(AGENT_PATTERN, agent):
         raise UsageError(f"--agent {agent[:40]!r}: 1 to 32 of a-z 0-9 _ - beginning with a letter or digit")
-    station = ThinStation(pathlib.Path(args.out), codec, args.preset, agent=agent, as_json=args.json)
-    station.ask_for_clumps(args.clumps)
-    until = math.inf if args.seconds is None else time.monotonic() + args.seconds
-    try:
-        while not stop.is_set() and time.monotonic() < until:
-            select.select([port], [], [], _WAIT_S)
-            port.send(station.step(port.receive()))
-    finally:
-        port.close()
-        station.close({"datagrams_ignored": port.ignored, "datagrams_refused": port.send_errors})
+    with contextlib.closing(port):
+        station = ThinStation(pathlib.Path(args.out), codec, args.preset, agent=agent, as_json=args.json)
+        station.ask_for_clumps(args.clumps)
+        until = math.inf if args.seconds is None else time.monotonic() + args.seconds
+        try:
+            while not stop.is_set() and time.monotonic() < until:
+                select.select([port], [], [], _WAIT_S)
+                port.send(station.step(port.receive()))
+        finally:
+            station.close({"datagrams_ignored": port.ignored, "datagrams_refused": port.send_errors})
     return 0
 
 
@@ -116,6 +116,7 @@ class ThinStation:
         self._clock = RealClock()
         self._folder = folder
         self._as_json = as_json
+        self._lock = hold_out(str(folder), f"a ground station of {agent} over a thin link")
         (folder / "thumbnails").mkdir(parents=True, exist_ok=True)
         self._messages = ThinFolder(folder, agent, self._clock)
         self._log = ReceiverLog(folder / "received", clock=self._clock)
@@ -147,6 +148,8 @@ class ThinStation:
         """Save the models, close the log, and tell what was counted, `datagrams` of the port included."""
         self._save_models()
         self._log.close()
+        if self._lock is not None:
+            self._lock.release()
         counts = {name: count for name, count in (self.receiver.counts() | (datagrams or {})).items() if count}
         self._messages.close(counts)
         told = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))

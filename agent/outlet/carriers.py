@@ -4,6 +4,8 @@ Made by agent/process/app.py, called by agent/outlet/outlet.py from the sender t
 a full disk or a deaf peer is a state that they report.
 """
 
+import contextlib
+import threading
 from collections.abc import Callable
 
 from stillwatch.base import Clock
@@ -12,8 +14,10 @@ from stillwatch.outlet.command_box import MAX_WAITING_COMMANDS, CommandBox
 from stillwatch.transport.disk import RunFolder
 from stillwatch.transport.live import MAX_CONNECTIONS, Publisher
 from stillwatch.transport.thin import VehicleLink
-from stillwatch.transport.wire import Message, TransportError, Unfolder
+from stillwatch.transport.wire import LinkError, Message, TransportError, Unfolder
 
+OnState = Callable[[str, str], None]  # called with (code, text) when a port is taken, and when it is ours after all
+NS = 1_000_000_000
 PORT_RETRY_S = 5
 TRIM_EVERY = 1000  # connections after which what they left in the allocator goes back to the system
 
@@ -47,7 +51,7 @@ class LiveCarrier:
         clock: Clock,
         *,
         strict: bool = False,
-        on_state: Callable[[str, str], None] | None = None,
+        on_state: OnState | None = None,
     ):
         self._publisher = publisher
         self._commands = commands
@@ -120,7 +124,7 @@ class LiveCarrier:
 
     def _try_again(self) -> None:
         now_ns = self._clock.monotonic_ns()
-        if now_ns - self._tried_ns < PORT_RETRY_S * 1_000_000_000:
+        if now_ns - self._tried_ns < PORT_RETRY_S * NS:
             return
         self._tried_ns = now_ns
         try:
@@ -136,24 +140,72 @@ class LiveCarrier:
 
 
 class ThinCarrier:
-    """The thin link. What is not acknowledged when a run ends waits in the outbox for the next one."""
+    """The thin link. What is not acknowledged when a run ends waits in the outbox for the next one.
 
-    def __init__(self, make_link: Callable[[], VehicleLink]):
-        self._make_link = make_link  # on the sender thread, which alone may use the link's socket and outbox
+    `make_link` is called on the sender thread, which alone may use the link's socket and outbox.
+    """
+
+    def __init__(
+        self,
+        make_link: Callable[[], VehicleLink],
+        clock: Clock,
+        *,
+        strict: bool = False,
+        on_state: OnState | None = None,
+    ):
+        self._make_link = make_link
+        self._clock = clock
+        self._strict = strict
+        self._on_state = on_state
         self._unfolder = Unfolder()  # the mirror wants whole models
+        self._tried_ns = 0
+        self._attempt: threading.Thread | None = None  # to bind the port: a name may take many seconds to resolve
+        self._is_waited_for = False
         self.tx_bytes = 0
         self.backlog = 0
 
     def open(self) -> None:
+        """Open the outbox, bind the port; where that fails, alerts wait and `poll` tries again, unless `strict`."""
         self._link = self._make_link()
+        try:
+            self._link.connect()
+        except LinkError as error:
+            if self._strict:
+                self._link.close()
+                raise
+            self._is_waited_for = True
+            self._tried_ns = self._clock.monotonic_ns()
+            self._tell(
+                "link_port_taken", f"alerts wait for the link: {error}; it is tried again every {PORT_RETRY_S} s"
+            )
 
     def carry(self, kind: str, payload: bytes, message: Message) -> None:
         for whole in self._unfolder.unfold(message):
             self._link.publish(whole)
 
     def poll(self) -> None:
+        if self._is_waited_for:
+            self._try_again()
         self._link.step()
         self.tx_bytes, self.backlog = self._link.tx_bytes, self._link.backlog
 
     def close(self) -> None:
         self._link.close()
+
+    def _try_again(self) -> None:
+        now_ns = self._clock.monotonic_ns()
+        if self._link.is_connected:
+            self._is_waited_for = False
+            self._tell("link_port_bound", "the link's port is bound: what waited is sent")
+        elif now_ns - self._tried_ns >= PORT_RETRY_S * NS and (self._attempt is None or not self._attempt.is_alive()):
+            self._tried_ns = now_ns
+            self._attempt = threading.Thread(target=self._connect, name="link-port", daemon=True)
+            self._attempt.start()
+
+    def _connect(self) -> None:
+        with contextlib.suppress(LinkError):
+            self._link.connect()
+
+    def _tell(self, code: str, text: str) -> None:
+        if self._on_state is not None:
+            self._on_state(code, text)

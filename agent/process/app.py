@@ -34,6 +34,7 @@ from stillwatch.process.assembly import (
     make_capture,
     make_clips,
     make_metrics,
+    make_nav,
     make_publisher,
     make_recorder,
     make_run_folder,
@@ -46,12 +47,11 @@ from stillwatch.process.lookahead import AHEAD, Lookahead
 from stillwatch.process.memory_plan import check_memory, memory_of
 from stillwatch.process.options import Progress, RunOptions, RunResult
 from stillwatch.process.reload import take_over
-from stillwatch.process.run_place import check_same_camera, take_folder
+from stillwatch.process.run_place import take_places
 from stillwatch.restart import CHECKPOINTS_SPREAD, Resumed, checkpoint, resume
 from stillwatch.settings import Config, config_hash, config_toml
 from stillwatch.sources import Source, open_source
-from stillwatch.transport.disk import FolderLock
-from stillwatch.transport.live import Publisher
+from stillwatch.transport.disk import checkpoints_of
 from stillwatch.transport.wire import Headers, Message
 
 logger = logging.getLogger(__name__)
@@ -111,12 +111,9 @@ class Agent:
         self._ahead = Lookahead(self.pipeline)
         memory = memory_of(self.pipeline)
         check_memory(config, memory, "config")
-        publisher = make_publisher(config, clock)
-        self._locks = self._take_folders(source.info.uri)
         self._notices: deque[tuple[str, str, str]] = deque(maxlen=16)  # level, code, text: for the pipeline thread
-        self._folder = make_run_folder(config, options.out, clock, self._on_disk_state)
         self._box = CommandBox()
-        self._open(source, publisher)
+        self._open(source)
         self._accounts = Accounts(
             self.pipeline, self._capture, self._live, self._thin, self._folder, self._recorder, self._clips
         )
@@ -147,39 +144,35 @@ class Agent:
         self._fed_frames = -1  # frames when the service manager's watchdog was last fed
         self._started_ns = self._saved_ns = self._pinged_ns = self._shown_ns = clock.monotonic_ns()
 
-    def _open(self, source: Source, publisher: Publisher | None) -> None:
-        """Make what may still refuse the config: the run folder is anybody's again then."""
+    def _open(self, source: Source) -> None:
+        """Make what may still refuse the config, and then what writes: a run that is refused leaves nothing behind."""
         config, options, clock = self._config, self._options, self._clock
         with contextlib.ExitStack() as undone:
-            for release in (*(lock.release for lock in self._locks), self._folder.close, self.pipeline.close):
-                undone.callback(release)
+            undone.callback(self.pipeline.close)
+            publisher = make_publisher(config, clock)
+            strict, told = options.strict, self._on_port
+            self._thin = make_thin_carrier(config, clock, beside=options.out, strict=strict, on_state=told)
+            self._metrics = make_metrics(config, clock, lambda: self._accounts.figures())
+            nav = make_nav(config, live=source.live)
+            self._places = take_places(options.out, options.record, config.agent.id, source.info.uri)
+            undone.callback(self._places.undo)
             self._resumed = self._resume()
+            self._folder = make_run_folder(config, options.out, clock, self._on_disk_state)
+            undone.callback(self._folder.close)
             session = make_session(config, self._identity, source)
             self._recorder = make_recorder(config, options.record, clock, session, self._resumed, self._on_disk_state)
             self._clips = make_clips(config, options.out, source.live)
-            self._capture = make_capture(config, clock, source, self._resumed, self._recorder, self._clips)
+            self._capture = make_capture(config, clock, source, nav, self._resumed, self._recorder, self._clips)
             self._live: LiveCarrier | None = None
             if publisher is not None:
-                self._live = LiveCarrier(publisher, self._box, clock, strict=options.strict, on_state=self._on_port)
-            self._thin = make_thin_carrier(config, clock, beside=options.out)
+                self._live = LiveCarrier(publisher, self._box, clock, strict=strict, on_state=told)
             undone.pop_all()
 
     def _carriers(self) -> list[Carrier]:
         """Return everything that takes messages away."""
         messages_too = self._recorder if self._options.record != self._options.out else None  # the folder has them
-        metrics = make_metrics(self._config, self._clock, self._accounts.figures)
-        others: tuple[Carrier | None, ...] = (self._live, messages_too, self._thin, metrics)
+        others: tuple[Carrier | None, ...] = (self._live, messages_too, self._thin, self._metrics)
         return [RunFolderCarrier(self._folder), *(carrier for carrier in others if carrier is not None)]
-
-    def _take_folders(self, source_uri: str) -> list[FolderLock]:
-        """Hold the run folder and the recording's for this process. ConfigError where they are not ours to write."""
-        options, agent = self._options, self._config.agent.id
-        holder = f"agent {agent} on {source_uri}"
-        found = [take_folder(options.out, "--out", holder, needed=True)]
-        if options.record is not None and options.record.resolve() != options.out.resolve():
-            found.append(take_folder(options.record, "--record", holder, needed=False))
-        check_same_camera(options.out, agent, source_uri)
-        return [lock for lock in found if lock is not None]
 
     def _note(self, text: str) -> None:
         logger.info("%s", text)
@@ -264,8 +257,7 @@ class Agent:
             exit_code = exit_code or (0 if self._capture.live else int(ExitCode.NOT_KEPT))
         self._ahead.close()
         self.pipeline.close()
-        for lock in self._locks:
-            lock.release()
+        self._places.release()
         waiting = self._thin.backlog if self._thin is not None else 0
         return RunResult(
             exit_code,
@@ -413,14 +405,14 @@ class Agent:
 
     def _on_port(self, code: str, text: str) -> None:
         """Called on the sender thread when an endpoint cannot be bound, and when it could be after all."""
-        self._tell("info" if code == "port_bound" else "warning", code, text)
+        self._tell("info" if code.endswith("port_bound") else "warning", code, text)
 
     # -- saving ----------------------------------------------------------------------------------------------
 
     def _resume(self) -> Resumed | None:
         if self._options.fresh:
             return None
-        resumed = resume(self._config, self._folder.checkpoints, self.pipeline)
+        resumed = resume(self._config, checkpoints_of(self._options.out), self.pipeline)
         if resumed is None:
             return None
         if resumed.after_crash:

@@ -36,7 +36,9 @@ def make_publisher(config: Config, clock: Clock) -> Publisher | None:
         raise ConfigError([Problem("config", "publish.endpoint", publish.endpoint, str(error))]) from None
 
 
-def make_thin_carrier(config: Config, clock: Clock, *, beside: pathlib.Path) -> ThinCarrier | None:
+def make_thin_carrier(
+    config: Config, clock: Clock, *, beside: pathlib.Path, strict: bool = False, on_state: OnState | None = None
+) -> ThinCarrier | None:
     """Return the thin link's carrier, None where no preset is named; ConfigError where it cannot be used.
 
     Without a folder of its own in the config the outbox stands beside the run folder: it outlives runs.
@@ -60,7 +62,7 @@ def make_thin_carrier(config: Config, clock: Clock, *, beside: pathlib.Path) -> 
         )
     except (LinkError, SecurityError) as error:
         raise ConfigError([Problem("config", "link", link.preset, str(error))]) from None
-    return ThinCarrier(make_link)
+    return ThinCarrier(make_link, clock, strict=strict, on_state=on_state)
 
 
 def make_metrics(config: Config, clock: Clock, figures: Callable[[], Figures]) -> MetricsCarrier | None:
@@ -122,15 +124,26 @@ def make_clips(config: Config, out: pathlib.Path, live: bool) -> Clips | None:
     return Clips(config.clips, out / "clips", config.source.fallback_rate_hz, waits=not live)
 
 
+def make_nav(config: Config, *, live: bool) -> NavTrack | None:
+    """Return the table of positions, None where none is named; ConfigError with its faults."""
+    source = config.source
+    return NavTrack(source.nav_csv, live=live, start=source.nav_start) if source.nav_csv else None
+
+
 def make_capture(
-    config: Config, clock: Clock, first: Source, resumed: Resumed | None, recorder: Recorder | None, clips: Clips | None
+    config: Config,
+    clock: Clock,
+    first: Source,
+    nav: NavTrack | None,
+    resumed: Resumed | None,
+    recorder: Recorder | None,
+    clips: Clips | None,
 ) -> Capture:
     """Return the capture of the config's source; recorder and clips listen to every source that it opens.
 
     `first` is that source as it was made to be judged, unopened: it is read first, and others are made once it broke.
     """
     source = config.source
-    nav_at = NavTrack(source.nav_csv, live=first.live, start=source.nav_start).at if source.nav_csv else None
     made = [first]
 
     def make_source() -> Source:
@@ -144,6 +157,6 @@ def make_capture(
         source,
         clock,
         first_sequence=resumed.first_sequence if resumed else 0,
-        nav_at=nav_at,
+        nav_at=nav.at if nav is not None else None,
         seed=config.agent.seed,
     )

@@ -43,7 +43,7 @@ def test_mnist_in_one_pass_beats_the_plain_reference():
     assert (named == data.test_labels).mean() > 0.872
 
 
-@pytest.mark.parametrize(("memory", "most"), [(300, 0.95), (400, 0.65), (600, 0.32)])
+@pytest.mark.parametrize(("memory", "most"), [(200, 0.4), (300, 0.45), (400, 0.45), (600, 0.25)])
 def test_digits_in_ten_orders_stay_near_their_batch_run(memory, most):
     digits = mixture_data.digits20()
     settings = {"covariance": "full", "horizon": len(digits.train), "max_components": 50}

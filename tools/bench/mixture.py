@@ -104,7 +104,7 @@ def bench_ours(data: np.ndarray, setting: Setting, seconds: float) -> dict[str, 
     """Return rows a second learnt in whole epochs of a stream, and scored."""
     learner = MemoryBoundedMixture(
         covariance=setting.covariance, memory=setting.memory, horizon=1_000_000, max_components=50
-    )
+    ).allocate(setting.n_dims)
     epoch = learner.rows_per_epoch
     n_warm = -(-WARM_ROWS // epoch) * epoch
     learner.partial_fit(data[:n_warm])

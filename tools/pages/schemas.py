@@ -95,11 +95,13 @@ _KIND = _object(  # of visits: events --kinds
     picture=MAYBE_TEXT,
 )
 _DAMAGE = _list(_object(file=TEXT, offset=COUNT, end=COUNT, reason=TEXT))
+_OUTBOX = _object(path=TEXT, put=COUNT, acknowledged=COUNT, waiting=COUNT, damage=_DAMAGE, whole=YES)
 _INSPECTED: Schema = {
     "anyOf": [
         _object(path=TEXT, files=COUNT, bytes=COUNT, records=COUNTS, record_bytes=COUNTS),
         _object(file=TEXT, bytes=COUNT, meta=ANY, whole=YES, arrays=_list(_object(name=TEXT, bytes=COUNT))),
-        _object(path=TEXT, put=COUNT, acknowledged=COUNT, waiting=COUNT, damage=_DAMAGE, whole=YES),
+        _OUTBOX,
+        _object(path=TEXT, outboxes=_list(_OUTBOX), whole=YES),
     ]
 }
 _RUN = _tagged(

@@ -1,4 +1,4 @@
-"""Shows what is in a checkpoint, a recording, a run folder or one log file, and whether all of it is whole.
+"""Shows what is in a checkpoint, a recording, a run folder, an outbox or one log file, and whether all of it is whole.
 
 The `inspect` command. It only reads.
 """
@@ -27,16 +27,22 @@ SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", type=existing, metavar="FILE", help="checkpoint, recording, run folder or log file")
+    parser.add_argument(
+        "path", type=existing, metavar="FILE", help="checkpoint, recording, run folder, outbox or log file"
+    )
     parser.add_argument("--list", action="store_true", help="also list every record")
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
 
 
 def main(args: argparse.Namespace) -> int:
     path = pathlib.Path(args.path)
-    if outbox_files(path):
+    agents = outboxes_below(path)
+    if agents:
+        report = inspect_outboxes(path, agents)
+        tell: Any = _tell_outboxes
+    elif outbox_files(path):
         report = inspect_outbox(path)
-        tell: Any = _tell_outbox
+        tell = _tell_outbox
     elif path.is_file() and not path.name.endswith(SUFFIX):
         report = inspect_checkpoint(path)
         tell = _tell_checkpoint
@@ -54,6 +60,19 @@ def outbox_files(path: pathlib.Path) -> list[pathlib.Path]:
     """Return the log files of a thin link's outbox: of a folder, or the one named."""
     files = [path] if path.is_file() else [file for _, file in log_files(path)]
     return [file for file in files if file.name.startswith("outbox-")]
+
+
+def outboxes_below(path: pathlib.Path) -> list[pathlib.Path]:
+    """Return the agents' outboxes of the folder that holds them, which has no log of its own; else none."""
+    if path.is_file() or log_files(path):
+        return []
+    return sorted(folder for folder in path.iterdir() if folder.is_dir() and outbox_files(folder))
+
+
+def inspect_outboxes(path: pathlib.Path, agents: list[pathlib.Path]) -> dict[str, Any]:
+    """Return what each agent's outbox holds, and whether all are whole."""
+    reports = [inspect_outbox(agent) for agent in agents]
+    return {"path": str(path), "outboxes": reports, "whole": all(report["whole"] for report in reports)}
 
 
 def inspect_outbox(path: pathlib.Path) -> dict[str, Any]:
@@ -74,10 +93,16 @@ def inspect_outbox(path: pathlib.Path) -> dict[str, Any]:
     }
 
 
+def _tell_outboxes(report: dict[str, Any]) -> None:
+    for outbox in report["outboxes"]:
+        _tell_outbox(outbox)
+
+
 def _tell_outbox(report: dict[str, Any]) -> None:
-    print(f"{report['path']}: outbox of a thin link, {report['waiting']} alerts wait")
+    waiting = words.count(report["waiting"], "message")
     print(
-        f"  put {report['put']}, acknowledged {report['acknowledged']}, given up {report['dropped']} (as far as kept)"
+        f"{report['path']}: outbox of a thin link, {waiting} about alerts to be acknowledged; as far as its files go "
+        f"back, put {report['put']}, acknowledged {report['acknowledged']}, given up {report['dropped']}"
     )
     for item in report["damage"]:
         print(f"DAMAGED: {item['file']} bytes {item['offset']} to {item['end']}: {item['reason']}")

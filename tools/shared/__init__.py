@@ -9,7 +9,7 @@ from stillwatch.tools.shared import words
 from stillwatch.tools.shared.data import add_data_argument, find_data, find_data_or_none
 from stillwatch.tools.shared.json_output import json_text, print_json, print_rows
 from stillwatch.tools.shared.logs import FORMS, set_up_logging
-from stillwatch.tools.shared.paths import existing, existing_source
+from stillwatch.tools.shared.paths import existing, existing_source, hold_out
 from stillwatch.tools.shared.pictures import read_image, write_image
 from stillwatch.tools.shared.progress import ProgressLine
 from stillwatch.tools.shared.signals import end_while_starting, stop_on_signals
@@ -24,6 +24,7 @@ __all__ = [
     "end_while_starting",
     "existing",
     "existing_source",
+    "hold_out",
     "find_data",
     "find_data_or_none",
     "json_text",

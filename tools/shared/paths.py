@@ -1,11 +1,16 @@
 """Paths that a command line names.
 
-Called by the arguments of every command that reads a file or folder. One rule: what is not there is bad usage.
+Called by the arguments of every command that reads a file or folder, and by those that keep what others send. One rule:
+what is not there is bad usage; where nothing can be kept, the config is at fault.
 """
 
 import os
+import pathlib
 
-from stillwatch.base import UsageError, shown
+from stillwatch.base import ConfigError, UsageError, shown
+from stillwatch.settings import Problem
+from stillwatch.transport.disk import FolderLock, hold_folder, info_of
+from stillwatch.transport.wire import LogError
 
 
 def existing_source(text: str) -> str:
@@ -18,3 +23,20 @@ def existing(text: str) -> str:
     if not os.path.exists(text):
         raise UsageError(f"{shown(text)}: no such file or folder")
     return text
+
+
+def hold_out(out: str, holder: str) -> FolderLock | None:
+    """Hold a station's folder for this process; ConfigError where it is no folder to keep what arrives in.
+
+    None on a disk that is full at present: it is written once there is room.
+    """
+    path = pathlib.Path(out)
+    try:
+        lock = hold_folder(path, holder, needed=True)
+    except LogError as error:
+        raise ConfigError([Problem("ground", "--out", out, str(error))]) from None
+    if info_of(path).get("role") == "agent":
+        if lock is not None:
+            lock.release()
+        raise ConfigError([Problem("ground", "--out", out, f"{out} is an agent's own run: give another folder")])
+    return lock

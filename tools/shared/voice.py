@@ -145,7 +145,8 @@ def _troubles(result: RunResult) -> list[str]:
     """Return what went wrong beside the watching: said however quiet the run is."""
     troubles = []
     if result.waiting_alerts:
-        troubles.append(f"{result.waiting_alerts} alerts wait for the link; the next run of this agent sends them")
+        waiting = words.count(result.waiting_alerts, "message")  # an alert's beginning is one, its end another
+        troubles.append(f"{waiting} about alerts not acknowledged over the link; the next run of this agent sends them")
     if result.not_kept:
         troubles.append(f"NOT kept in {result.folder}: {', '.join(result.not_kept)}")
     return troubles

@@ -7,7 +7,7 @@ Imports: transport.base, transport.wire.
 
 from stillwatch.transport.disk.durable import write_durably
 from stillwatch.transport.disk.last_models import LastModels
-from stillwatch.transport.disk.ownership import FolderInUse, FolderLock
+from stillwatch.transport.disk.ownership import FolderInUse, FolderLock, hold_folder
 from stillwatch.transport.disk.record_format import KIND_GAP, SUFFIX, Damage, Record, log_files, read_file
 from stillwatch.transport.disk.record_log import RecordWriter, read_records
 from stillwatch.transport.disk.record_salvage import Salvage, salvage
@@ -20,6 +20,8 @@ from stillwatch.transport.disk.run_folder import (
     RUN_LOGS,
     Run,
     RunFolder,
+    checkpoints_of,
+    info_of,
     open_run,
     pack_message,
     unpack_message,
@@ -44,6 +46,9 @@ __all__ = [
     "SUFFIX",
     "Salvage",
     "Session",
+    "checkpoints_of",
+    "hold_folder",
+    "info_of",
     "log_files",
     "open_run",
     "pack_message",

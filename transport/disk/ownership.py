@@ -4,6 +4,7 @@ Taken by agents on their run folder and recording, and by ground stations on the
 that knows no locks.
 """
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -14,6 +15,8 @@ from stillwatch.transport.wire import LogError
 
 LOCK_NAME = ".lock"
 _MOST_BYTES = 1000
+# What will not go away by waiting; a full, read-only or absent disk may.
+_LASTING = (errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 class FolderInUse(LogError):
@@ -40,26 +43,59 @@ class FolderLock:
 
     def __init__(self, folder: pathlib.Path | str, holder: str):
         self.path = pathlib.Path(folder) / LOCK_NAME
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-                other = _holder(self._fd)
-                os.close(self._fd)
-                raise FolderInUse(f"{folder}: in use by {other}") from None
-            return  # the disk knows no locks: network and some memory cards
+        self._is_ours = not self.path.exists()
+        self._fd = self._hold(folder)
         try:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, json.dumps({"pid": os.getpid(), "holder": holder}).encode()[:_MOST_BYTES], 0)
         except OSError:
             pass  # a full disk: held all the same, only without a name
 
+    def _hold(self, folder: pathlib.Path | str) -> int:
+        """Return the descriptor of the locked file."""
+        while True:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                    other = _holder(fd)
+                    os.close(fd)
+                    raise FolderInUse(f"{folder}: in use by {other}") from None
+                return fd  # the disk knows no locks: network and some memory cards
+            if os.fstat(fd).st_nlink:
+                return fd
+            os.close(fd)  # withdrawn between our two calls: others would lock another file of this name
+
+    def withdraw(self) -> None:
+        """Release, and leave no file where there was none before."""
+        if self._is_ours and self._fd >= 0:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+        self.release()
+
     def release(self) -> None:
         """Let others have the folder; may be called twice."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def hold_folder(path: pathlib.Path, holder: str, *, needed: bool) -> FolderLock | None:
+    """Make the folder and hold it for this process; None where its disk takes nothing at present.
+
+    `needed`: a disk that takes nothing at the start is refused as well. Raises LogError, which says what to do.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        return FolderLock(path, holder)
+    except FolderInUse as error:
+        raise LogError(f"{error}: stop it, or give another folder") from None
+    except OSError as error:
+        if needed and error.errno not in (errno.ENOSPC, errno.EDQUOT) or error.errno in _LASTING:
+            why = "is a file" if error.errno == errno.EEXIST else f"cannot be written: {error.strerror}"
+            raise LogError(f"{path} {why}; give another folder") from None
+        return None
 
 
 def _holder(fd: int) -> str:

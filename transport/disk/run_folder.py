@@ -42,6 +42,16 @@ def unpack_message(body: bytes) -> tuple[str, bytes]:
     return body[1 : 1 + body[0]].decode("utf-8", "replace"), body[1 + body[0] :]
 
 
+def checkpoints_of(path: pathlib.Path) -> pathlib.Path:
+    """Return where the checkpoints of the run in a folder go."""
+    return path / "checkpoints"
+
+
+def info_of(path: pathlib.Path) -> dict[str, Any]:
+    """Return what identifies the run in a folder: agent, source, role; empty where nothing says it."""
+    return _read_json(path / "run.json") or {}
+
+
 class RunFolder:
     """Writes one run folder; one thread uses it.
 
@@ -102,7 +112,7 @@ class RunFolder:
     @property
     def checkpoints(self) -> pathlib.Path:
         """Where this run's checkpoints go."""
-        return self.path / "checkpoints"
+        return checkpoints_of(self.path)
 
     def write_config(self, text: str, config_hash: str, **info: Any) -> None:
         """Keep the config and what else identifies the run (agent, run, versions): JSON values only."""
@@ -182,7 +192,7 @@ class Run:
         self.payload_bytes = 0
         self.gaps: list[dict[str, Any]] = []
         self.summary: dict[str, Any] | None = _read_json(self.path / "summary.json")
-        self.info = _read_json(self.path / "run.json") or {}
+        self.info = info_of(self.path)
         self.config_hash = str(self.info.get("config_hash", ""))
         self.config_text = _read_text(self.path / "config.toml")
         if not self.config_text:

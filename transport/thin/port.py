@@ -71,17 +71,21 @@ class ThinPort:
 
     def __init__(self, bind: tuple[str, int], peer: tuple[str, int] | None = None):
         self.send_errors = self.ignored = 0
-        opened = None
+        opened, end = None, bind
         try:
             family, _, _, _, address = socket.getaddrinfo(*bind, type=socket.SOCK_DGRAM)[0]
-            self._peer = None if peer is None else socket.getaddrinfo(*peer, family, socket.SOCK_DGRAM)[0][4]
+            self._peer = None
+            if peer is not None:
+                end = peer
+                self._peer = socket.getaddrinfo(*peer, family, socket.SOCK_DGRAM)[0][4]
+                end = bind
             opened = socket.socket(family, socket.SOCK_DGRAM)
             opened.setblocking(False)
             opened.bind(address)
         except OSError as error:
             if opened is not None:
                 opened.close()
-            raise LinkError(f"link endpoint {bind[0]}:{bind[1]}: {error.strerror or error}") from error
+            raise LinkError(f"link endpoint {end[0]}:{end[1]}: {error.strerror or error}") from error
         self._socket = opened
         self._follows = peer is None
         self.address = self._socket.getsockname()[:2]

@@ -46,7 +46,7 @@ def alert_from_message(message: messages.Alert) -> ThinAlert:
 
 
 class VehicleLink:
-    """Outbox, sender, model mirrors and modem port behind two calls.
+    """Outbox, sender, model mirrors and modem port: until `connect` all that is published waits.
 
     Parameters
     ----------
@@ -65,11 +65,6 @@ class VehicleLink:
         Longest side and size of an alert's thumbnail; 0 bytes: none is sent.
     outbox_bytes : int
         Most that waiting alerts may take on the disk.
-
-    Raises
-    ------
-    LinkError
-        The port cannot be bound.
 
     Attributes
     ----------
@@ -94,7 +89,8 @@ class VehicleLink:
         self.refused: dict[str, int] = {}
         self._thumbnail_px, self._thumbnail_bytes = thumbnail_px, thumbnail_bytes
         self._clock = clock
-        self._port = ThinPort(listen, peer)
+        self._ends = listen, peer
+        self._port: ThinPort | None = None
         beat = dataclasses.replace(RULES["heartbeat"], blackout_s=heartbeat_s, ttl_s=2.0 * heartbeat_s)
         self._outbox = Outbox(folder, clock=clock, max_bytes=outbox_bytes)
         now_ns = clock.monotonic_ns()
@@ -103,6 +99,15 @@ class VehicleLink:
         self._encoders: dict[str, ModelEncoder] = {}
         self._severities: dict[int, int] = {}
         self._patches: messages.Model | None = None
+
+    def connect(self) -> None:
+        """Bind the port; any thread may, again after a LinkError. A name may take the system many seconds."""
+        self._port = ThinPort(*self._ends)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the port is bound."""
+        return self._port is not None
 
     def publish(self, message: messages.Message) -> None:
         """Take any message of the live plane; those that a thin link has no words for are ignored.
@@ -126,6 +131,8 @@ class VehicleLink:
 
     def step(self) -> None:
         """Hand over what is due and take what came; returns at once."""
+        if self._port is None:
+            return
         now_ns = self._clock.monotonic_ns()
         for frame in self._port.receive():
             self.sender.feed(frame, now_ns)
@@ -148,7 +155,8 @@ class VehicleLink:
 
     def close(self) -> None:
         """Close the port and the outbox; alerts not yet acknowledged are sent by the next process."""
-        self._port.close()
+        if self._port is not None:
+            self._port.close()
         self._outbox.close()
 
     def _take_alert(self, message: messages.Alert) -> None:

@@ -18,11 +18,21 @@ COMPRESSIONS = ("geometry", "paper")
 # bind them, and geometry keeps more of what tomorrow's model needs. Diagonal ones are dear only where there is none
 # for each component (DECISIONS.md).
 DEAR = 1.0
+# Where all the memory would hold fewer clumps than FEW, and each costs at least COSTLY points, rows are learnt in short
+# epochs, a tenth of the memory: what is folded early is folded before its components are known, and half of such a
+# memory waits for the next rows. Of so few rows at once geometry loses no more than top-down splits do, in half their
+# time (DECISIONS.md).
+FEW, COSTLY, SHORT = 150, 4, 10
 ROUNDS = 8  # in which the first centres are picked
 LLOYD = 2  # updates of all centres before the rest of the budget is filled
 FILLS = 4  # rounds that fill it
 MOST_ROWS = 128  # items whose products with all centres are held at once
 ROUNDING = 2.0**-24  # of a float32, as a share of it
+
+
+def are_few_and_dear(clump_cost: int, n_dims: int, memory: int) -> bool:
+    """Return whether a memory of so many points of `n_dims` values is to be learnt in short epochs."""
+    return memory * n_dims < FEW * clump_cost and clump_cost >= COSTLY * n_dims
 
 
 class Compressor:
@@ -45,6 +55,8 @@ class Compressor:
     form : {"geometry", "paper"}
     cost : int or None
         Values of one clump, where that is more than the family's.
+    dear : float
+        Share of what a full clump costs in points below which clumps for a component are dear; 0 where none ever are.
     """
 
     def __init__(
@@ -53,8 +65,9 @@ class Compressor:
         budget: int,
         form: Literal["geometry", "paper"] = "geometry",
         cost: int | None = None,
+        dear: float = DEAR,
     ):
-        self.family, self.form, self.budget = builder.family, form, budget
+        self.family, self.form, self.budget, self.dear = builder.family, form, budget, dear
         n_items, self.n_dims = len(builder.candidates), self.family.n_dims
         self.clump_cost = self.family.clump_cost(self.n_dims) if cost is None else cost
         self.top_down = TopDown(self.family, n_items, budget, builder.alpha, builder.spare)
@@ -100,7 +113,7 @@ class Compressor:
     def _are_dear(self, n_components: int) -> bool:
         if self.family.covariance == "diagonal":
             return self.budget < n_components * self.clump_cost
-        return self.budget * self.n_dims < DEAR * n_components * self.clump_cost**2
+        return self.budget * self.n_dims < self.dear * n_components * self.clump_cost**2
 
     # Centres
 

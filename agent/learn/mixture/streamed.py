@@ -41,9 +41,19 @@ class StreamedModel(Estimator, Generic[Predictive]):
         """E: `epoch_size`, or half of the memory where that is None."""
         return self.memory // 2 if self.epoch_size is None else self.epoch_size
 
+    @property
+    def _rows_of_first_epoch(self) -> int:
+        """Rows that the units are measured in."""
+        return self.rows_per_epoch
+
+    @property
+    def _rows_due(self) -> int:
+        """Rows that make the epoch that is being buffered."""
+        return self._rows_of_first_epoch if self._normaliser is None else self.rows_per_epoch
+
     def _begin(self) -> None:
         """Make the buffer of an epoch, and be a learner that has seen nothing."""
-        self._pending = np.zeros((self.rows_per_epoch, self.n_features_in_))
+        self._pending = np.zeros((self._rows_of_first_epoch, self.n_features_in_))
         self._n_pending = 0
         self._n_far = 0
         self._normaliser: Normaliser | None = None
@@ -69,10 +79,10 @@ class StreamedModel(Estimator, Generic[Predictive]):
         """Buffer rows, and learn whenever an epoch is full."""
         start = 0
         while start < len(rows):
-            stop = start + len(self._pending) - self._n_pending - self._n_far
+            stop = start + self._rows_due - self._n_pending - self._n_far
             self._buffer(rows[start:stop])
             start = stop
-            if self._n_pending + self._n_far == len(self._pending):
+            if self._n_pending + self._n_far == self._rows_due:
                 self.flush()
 
     def flush(self) -> Self:

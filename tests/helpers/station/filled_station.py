@@ -147,6 +147,12 @@ class Station:
                           "share": 0.4 / (i + 1), "label": "parked car" if i == 1 else "", "width": 320,
                           "height": 240, "picture": jpeg}  # fmt: skip
                 self.store.take_exemplar(connection, agent, values, [], 200)
+            if place == 0:
+                for kind, count, label in ((3, 12, "parked <car>"), (5, 4, ""), (8, 1, "")):
+                    shown = {"picture": drawn(200 + kind)[0], "frame": 360_900} if kind != 8 else {}
+                    seen = {"first_ns": now_ns - HOUR, "last_ns": now_ns - 60 * kind * NS, "watched_s": 3600.0}
+                    values = {"kind": kind, "count": count, "label": label, **seen, **shown}
+                    self.store.take_kind(connection, agent, values, [], 64)
             if place == 1:
                 self.store.take_gap(connection, agent, {"plane": "thin", "kind": "score", "received_ns": now_ns - HOUR,
                                                         "first": 100, "last": 113})  # fmt: skip

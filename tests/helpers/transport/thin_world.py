@@ -74,7 +74,7 @@ class World:
 
 def make_vehicle(folder, clock, preset: Preset, port: int, codec: ThinCodec) -> VehicleLink:
     """Return the agent's whole end of a link whose modem driver listens on `port` of this machine."""
-    return VehicleLink(
+    vehicle = VehicleLink(
         folder / "outbox",
         clock=clock,
         budget=preset.up,
@@ -86,6 +86,8 @@ def make_vehicle(folder, clock, preset: Preset, port: int, codec: ThinCodec) -> 
         thumbnail_bytes=600,
         outbox_bytes=4_000_000,
     )
+    vehicle.connect()
+    return vehicle
 
 
 def make_model(seed: int, n_components: int = 12, n_dims: int = 6, epoch: int = 1, drift: float = 0.0) -> Model:

@@ -44,7 +44,7 @@ def test_only_what_waiting_may_mend_is_waited_for(tmp_path, monkeypatch, code, n
     def fails(*_args, **_kwargs):
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr("stillwatch.process.run_place.FolderLock", fails)
+    monkeypatch.setattr("stillwatch.transport.disk.ownership.FolderLock", fails)
     if refused:
         with pytest.raises(ConfigError, match=os.strerror(code)):
             take_folder(tmp_path, "--out", "a", needed=needed)
@@ -64,3 +64,9 @@ def test_another_camera_in_the_same_folder_is_refused(tmp_path, agent, source, w
 def test_a_folder_without_a_readable_run_is_anyones(tmp_path, text):
     (tmp_path / "run.json").write_text(text)
     check_same_camera(tmp_path, "cam1", "a.mp4")
+
+
+def test_what_a_ground_station_received_is_no_place_for_a_run(tmp_path):
+    (tmp_path / "run.json").write_text(json.dumps({"role": "ground", "agent": "cam1"}))
+    with pytest.raises(ConfigError, match="what a ground station received"):
+        check_same_camera(tmp_path, "cam1", "a.mp4")

@@ -16,7 +16,17 @@ from sqlalchemy import Connection
 from stillwatch.tools.station.ingest.limits import NS, Bucket
 from stillwatch.tools.station.ingest.pictures import safe_picture
 from stillwatch.tools.station.ingest.placing import alert_of, placed, plain, position_of
-from stillwatch.tools.station.store import FOLDER, LEARNING, LIVE, MOST_EXEMPLARS, REFUSED, AlertHeard, Store, rows_of
+from stillwatch.tools.station.store import (
+    FOLDER,
+    LEARNING,
+    LIVE,
+    MOST_EXEMPLARS,
+    MOST_KINDS,
+    REFUSED,
+    AlertHeard,
+    Store,
+    rows_of,
+)
 from stillwatch.tools.station.tell import Router
 from stillwatch.transport.wire import (
     Alert,
@@ -29,6 +39,7 @@ from stillwatch.transport.wire import (
     SourceChange,
     Status,
     Summary,
+    VisitKind,
     encode,
     kind_of,
 )
@@ -71,6 +82,8 @@ class Desk:
         self._models: dict[tuple[str, str], tuple[Message, int]] = {}
         self._exemplars: OrderedDict[tuple[str, int], dict[str, Any]] = OrderedDict()
         self._removed: list[int] = []
+        self._kinds: OrderedDict[int, dict[str, Any]] = OrderedDict()
+        self._removed_kinds: list[int] = []
         self._gaps: list[dict[str, Any]] = []
         self._notices: list[dict[str, Any]] = []
         self._status: tuple[int, dict[str, Any]] | None = None
@@ -94,6 +107,8 @@ class Desk:
                 self._take_status(message, received_ns)
             case Exemplar():
                 self._take_exemplar(message, received_ns)
+            case VisitKind():
+                self._take_kind(message, received_ns)
             case SourceChange():
                 self._note(received_ns, state=plain(message.state, 64), state_detail=plain(message.detail))
                 text = f"source {message.state}" + (f": {message.detail}" if message.detail else "")
@@ -176,7 +191,7 @@ class Desk:
         if self._alerts or len(self._scores) >= STRETCH or self._gaps or self._notices:
             return True
         is_old = bool(self._scores) and now_ns - self._scores_since_ns >= STRETCH_NS
-        changed = self._values or self._models or self._exemplars or self._removed
+        changed = self._values or self._models or self._exemplars or self._removed or self._kinds
         return is_old or (bool(changed) and now_ns - self._values_since_ns >= AGENT_NS)
 
     def write_agent(self, store: Store, connection: Connection) -> dict[str, Any]:
@@ -204,6 +219,10 @@ class Desk:
             store.take_exemplar(connection, self.agent, {}, self._removed, MOST_EXEMPLARS)
             for values in self._exemplars.values():
                 store.take_exemplar(connection, self.agent, values, [], MOST_EXEMPLARS)
+        if self._kinds or self._removed_kinds:
+            store.take_kind(connection, self.agent, {}, self._removed_kinds, MOST_KINDS)
+            for values in self._kinds.values():
+                store.take_kind(connection, self.agent, values, [], MOST_KINDS)
         if self._status is not None:
             store.take_status(connection, self.agent, *self._status)
         for gap in self._gaps:
@@ -224,6 +243,8 @@ class Desk:
             self._models,
             self._exemplars,
             self._removed,
+            self._kinds,
+            self._removed_kinds,
             self._gaps,
             self._notices,
         ):
@@ -322,6 +343,32 @@ class Desk:
         if len(self._exemplars) > MOST_EXEMPLARS:
             self._exemplars.popitem(last=False)
         self._note(received_ns)
+
+    def _take_kind(self, message: VisitKind, received_ns: int) -> None:
+        removed = [] if message.removed is None else message.removed.tolist()
+        self._removed_kinds = [*self._removed_kinds, *removed][-1000:]
+        for kind in removed:
+            self._kinds.pop(kind, None)
+        self._note(received_ns)
+        if message.id < 0:
+            return
+        at_ns, _ = placed(message.wall_ns, received_ns)
+        values: dict[str, Any] = {
+            "kind": message.id,
+            "count": message.count,
+            "first_ns": max(at_ns - max(message.t_ns - message.first_t_ns, 0), 0),
+            "last_ns": max(at_ns - max(message.t_ns - message.last_t_ns, 0), 0),
+            "watched_s": message.watched_s or 0.0,
+            "label": plain(message.label, 64),
+            "frame": message.picture_frame,
+        }
+        if message.thumbnail:
+            picture = safe_picture(message.thumbnail, frame=message.picture_frame, at_ns=at_ns, boxes=[])
+            if picture is not None:
+                values["picture"] = picture.data
+        self._kinds[message.id] = values
+        if len(self._kinds) > MOST_KINDS:
+            self._kinds.popitem(last=False)
 
     def _models_bounded(self) -> None:
         while len(self._models) > 16:

@@ -18,7 +18,7 @@ from stillwatch.tools.station.access import Refused
 from stillwatch.tools.station.page import drawing, wording
 from stillwatch.tools.station.page.alerts import newest_of, outlines, position_of, shown_alert
 from stillwatch.tools.station.page.asking import Ask
-from stillwatch.tools.station.page.learnt import in_view
+from stillwatch.tools.station.page.learnt import in_view, visits
 from stillwatch.tools.station.page.wording import cleaned
 
 NS = 10**9
@@ -187,6 +187,7 @@ def _now_of(ask: Ask, row: Row) -> dict[str, Any]:
         "boxes": outlines(row["picture_boxes"]),
         "picture_alt": f"Newest picture of {agent}{frame}",
         "picture_note": _picture_note(row),
+        "picture_ns": row["picture_ns"],
         "facts": _now_facts(row),
     }
 
@@ -196,7 +197,7 @@ def _picture_note(row: Row) -> str:
         return "No picture has come yet. Agents send them with alerts and with frames that stand for what is normal."
     frame = f"frame {row['picture_frame']}, " if row["picture_frame"] >= 0 else ""
     of = "of an alert" if row["picture_alert"] >= 0 else "that stands for what is normal"
-    return f"The newest picture that came: {frame}{of}, {wording.utc(row['picture_ns'])}."
+    return f"The newest picture that came: {frame}{of}"
 
 
 def _now_facts(row: Row) -> list[tuple[str, str, str]]:
@@ -219,8 +220,10 @@ def _rest_of(ask: Ask, row: Row) -> dict[str, Any]:
     agent, store = row["agent"], ask.services.store
     return {
         "id": agent,
+        "heard_ns": row["heard_ns"],
         "in_view": in_view(store, agent),
         "exemplars": [_exemplar(agent, item) for item in store.exemplars(agent) if item["role"] == "frame"][:60],
+        "visits": visits(store, agent),
         "health": _health(row),
         "gaps": [
             {
@@ -327,7 +330,7 @@ def _extend(stretches: list[drawing.Stretch], name: str, start_ns: int, end_ns: 
     """Add a band, or make the one before longer."""
     if stretches and stretches[-1].name == name and start_ns - stretches[-1].end_ns <= limit:
         start_ns = stretches.pop().start_ns
-    title = "learning, no score" if name == "learning" else "refused by the gate"
+    title = "learning, no score" if name == "learning" else drawing.REFUSED_WORDS
     stretches.append(drawing.Stretch(start_ns, end_ns, name, title))
 
 

@@ -132,7 +132,7 @@ def shown_alert(row: Row) -> dict[str, Any]:
         "agent": row["agent"],
         "title": title,
         "place": where,
-        "rarity": how_rare(row),
+        "rarity": wording.unbroken(how_rare(row)),
         "severity": min(max(row["severity"] or 0.0, 0.0), 1.0),
         "start_ns": row["start_ns"] or row["at_ns"],
         "frame": row["start_frame"],

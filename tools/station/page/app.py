@@ -67,6 +67,7 @@ WAYS = (
     Way("GET", "/agents/{agent}/view", SEE, others.view),
     Way("GET", "/agents/{agent}/view.jpg", SEE, others.view_picture),
     Way("GET", "/agents/{agent}/exemplars/{id}.jpg", SEE, others.exemplar_picture),
+    Way("GET", "/agents/{agent}/kinds/{id}.jpg", SEE, others.kind_picture),
     Way("GET", "/agents/{agent}/commands", ACT, commands.show),
     Way("POST", "/agents/{agent}/commands", ACT, commands.send),
     Way("GET", "/alerts", SEE, alerts.index),

@@ -14,10 +14,11 @@ from stillwatch.tools.station.ingest.pictures import safe_picture
 from stillwatch.tools.station.page.asking import Ask
 from stillwatch.tools.station.page.wording import cleaned
 from stillwatch.transport.live import ControlClient
-from stillwatch.transport.wire import MODELS, TransportError
+from stillwatch.transport.wire import MODELS, VISITS, TransportError
 
 DEADLINE_S = 5.0
 LONGEST_PICTURE_PX = 1280
+NAMED = (*MODELS, VISITS)
 # command, title, what it does, button, fields
 PANELS: tuple[tuple[str, str, str, str, list[dict[str, Any]]], ...] = (
     ("set_alert_budget", "Alert rate",
@@ -31,13 +32,14 @@ PANELS: tuple[tuple[str, str, str, str, list[dict[str, Any]]], ...] = (
      "Let the agent learn now from what it has gathered, without waiting for the epoch to fill.",
      "End the epoch", []),
     ("label_component", "Name a component",
-     "Your name for a part of what the agent has learnt. It changes no model; alerts say it.",
+     "Your name for a part of what the agent has learnt, or for a kind of visits. It changes no model; alerts say it.",
      "Set the name",
-     [{"name": "which", "text": "Of", "choices": [(name, name) for name in MODELS]},
+     [{"name": "which", "text": "Of", "choices": [(name, name) for name in NAMED]},
       {"name": "component", "text": "Component", "type": "number", "value": 0, "min": 0, "max": 10**9},
       {"name": "label", "text": "Name", "type": "text", "value": ""}]),
-    ("status", "Ask how it is", "Its counters and health at this moment.", "Ask", []),
-    ("snapshot", "Tell everything again", "Let the agent send its models, exemplars and status once more.", "Ask", []),
+    ("status", "Ask how it is", "Its counters and health at this moment.", "Ask how it is", []),
+    ("snapshot", "Tell everything again", "Let the agent send its models, exemplars and status once more.",
+     "Have it told again", []),
 )  # fmt: skip
 
 
@@ -115,8 +117,8 @@ def _arguments(ask: Ask) -> tuple[str, dict[str, Any]]:
         return name, {"id": ask.field_number("id", 0, 2**62), "quality": 90, "longest_px": LONGEST_PICTURE_PX}
     if name == "label_component":
         which = ask.field("which")
-        if which not in MODELS:
-            raise Refused(400, f"A component is of one of: {', '.join(MODELS)}.")
+        if which not in NAMED:
+            raise Refused(400, f"A component is of one of: {', '.join(NAMED)}.")
         return name, {"which": which, "component": ask.field_number("component", 0, 2**62), "label": ask.field("label")}
     if name in ("flush", "status", "snapshot"):
         return name, {}

@@ -34,7 +34,7 @@ class Operation:
 
 _AGENT = Parameter("agent", "of this agent alone")
 _LIMIT = Parameter("limit", "items a page, 1 to 500; 100 where it is left out", "integer")
-_AFTER = Parameter("after", "the place that `next` of an earlier page names")
+_AFTER = Parameter("after", "the place that “next” of an earlier page names")
 _SINCE = Parameter("since_ns", "from this time on, UTC in nanoseconds", "integer")
 _UNTIL = Parameter("until_ns", "before this time, UTC in nanoseconds", "integer")
 

@@ -16,6 +16,7 @@ from stillwatch.tools.shared import words
 
 WIDTH = 1000.0
 STRIP_HEIGHT, AXIS_HEIGHT = 150, 24
+REFUSED_WORDS = "frames refused: dark, blurred, covered …"
 MOST_TRACK_POINTS = 2000
 JOINED_PARTS = 7  # of a sparkline, without a score between two with one: scores come a stretch at a time
 
@@ -160,7 +161,7 @@ def _axis(shown: Strip, label: Callable[[int], str], span: int, height: int) -> 
     first = -(-shown.start_ns // step) * step
     for i, at in enumerate(range(first, shown.end_ns + 1, step)):
         x = 100 * (at - shown.start_ns) / span
-        if 2.0 <= x <= 97.0:
+        if 4.0 <= x <= 96.0:  # whole on a phone too
             thin = " thin" if i % 2 else ""
             out += Markup('<text class="tick{}" x="{:.2f}%" y="{}" text-anchor="middle">{}</text>').format(
                 thin, x, height + 17, label(at)
@@ -184,7 +185,7 @@ def _flags(shown: Strip, x_of: Callable[[int], float]) -> Markup:
 
 def key() -> Markup:
     """Return what a strip's bands mean."""
-    rows = (("span", "event"), ("learning", "learning, no score"), ("refused", "refused by the gate"))
+    rows = (("span", "event"), ("learning", "learning, no score"), ("refused", REFUSED_WORDS))
     items = Markup("").join(
         Markup(
             '<li><svg class="strip" width="16" height="9" aria-hidden="true"><rect class="{}" width="16" '
@@ -196,7 +197,7 @@ def key() -> Markup:
         '<li><svg width="16" height="9" aria-hidden="true" class="strip"><rect class="nothing" width="16" height="9"/>'
         "</svg>nothing received</li>"
     )
-    return Markup('<ul class="key">{}{}</ul>').format(items, hatch)
+    return Markup('<ul class="key">{}{}<li>times of the axis: UTC</li></ul>').format(items, hatch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +237,7 @@ def draw_map(places: Sequence[Place], tracks: Sequence[Sequence[tuple[float, flo
     bar = metres / 111_320.0 * scale
     ruler = Markup(
         '<path class="ruler" d="M20 {0:.0f}h{1:.1f}"/><text x="20" y="{2:.0f}">{3}</text>'
-        '<text x="980" y="24" text-anchor="end">north is up</text>'
+        '<text x="980" y="34" text-anchor="end">north is up</text>'
     ).format(height - 16, bar, height - 24, _length(metres))
     svg = Markup('<svg viewBox="0 0 1000 {:.0f}" role="group" aria-label="Map of alerts">{}{}{}</svg>')
     return svg.format(height, lines, dots, ruler), _length(metres)

@@ -1,4 +1,4 @@
-"""What an agent has learnt, as its newest models tell it: how often each scene is in view, and people's names for it.
+"""What an agent has learnt: how often each scene is in view, what kinds of visits there are, people's names for them.
 
 Used by the page's views. A model of a kind that nobody described is shown all the same, under its own name.
 """
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stillwatch.tools.report import PICTURED, TOPIC_PREFIX, model_view
+from stillwatch.tools.shared import words
 from stillwatch.tools.station.store import MOST_EXEMPLARS
 from stillwatch.transport.wire import PATCH_MODEL, TOPIC_MODEL, Model, TransportError, decode
 
@@ -74,4 +75,25 @@ def in_view(store: Any, agent: str) -> list[dict[str, Any]]:
             )
             has_pictures = any(row[3] for row in rows)
             found.append({"title": view.title, "note": note, "rows": rows, "has_pictures": has_pictures})
+    return found
+
+
+def visits(store: Any, agent: str) -> list[dict[str, Any]]:
+    """Return the kinds of visits under a fixed camera, the most frequent first; none where none was told."""
+    found = []
+    for row in store.kinds(agent):
+        name = row["label"] or f"kind {row['kind']}"
+        is_rated = row["watched_s"] > 0 and row["count"] > 1
+        found.append(
+            {
+                "name": name[:1].upper() + name[1:],
+                "count": words.count(row["count"], "visit"),
+                "is_one": row["count"] <= 1,
+                "often": f"once in {words.duration(row['watched_s'] / row['count'])}" if is_rated else "",
+                "first_ns": row["first_ns"],
+                "last_ns": row["last_ns"],
+                "picture": f"/agents/{agent}/kinds/{row['kind']}.jpg?n={row['count']}" if row["has_picture"] else "",
+                "alt": f"A visit of {name}" + (f", cut out of frame {row['frame']}" if row["frame"] >= 0 else ""),
+            }
+        )
     return found

@@ -64,7 +64,7 @@ def notifications(ask: Ask) -> Response:
     dead = store.dead_notifications(limit=PAGE_SIZE)
     n_dead = sum(channel["dead"] for channel in channels)
     lead = (
-        "Nobody is told yet: the settings name no way out."
+        "Nobody is told yet: the settings name no webhook, MQTT broker, e-mail address or command ([tell.NAME])."
         if not channels
         else (
             f"{wording.plural(n_dead, 'notification was', 'notifications were')} given up."
@@ -189,6 +189,11 @@ def picture(ask: Ask) -> Response:
 def exemplar_picture(ask: Ask) -> Response:
     """Return the picture of an exemplar."""
     return _picture(ask.services.store.exemplar(ask.agent(), ask.id()), A_MINUTE)
+
+
+def kind_picture(ask: Ask) -> Response:
+    """Return the picture of a kind of visits."""
+    return _picture(ask.services.store.kind(ask.agent(), ask.id()), A_MINUTE)
 
 
 def _picture(row: Row | None, cache: str) -> Response:

@@ -55,6 +55,11 @@ def state_class(state: str) -> str:
     return "good" if state in GOOD else "" if state in CALM else "bad"
 
 
+def unbroken(text: str) -> str:
+    """Return text whose long numbers no line breaks between their thousands."""
+    return re.sub(r"(?<=\d) (?=\d{3}\b)", "\u202f", text)
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """Return a count and its noun."""
     return f"{words.number(count)} {one if count == 1 else many or one + 's'}"

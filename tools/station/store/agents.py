@@ -16,6 +16,7 @@ from stillwatch.tools.station.store.tables import (
     EXEMPLARS,
     FOLDERS,
     GAPS,
+    KINDS,
     META,
     MODELS,
     MUTES,
@@ -26,7 +27,9 @@ from stillwatch.tools.station.store.tables import (
 )
 
 REMOVED_A_TIME = 2000  # alerts or stretches of scores in one transaction: others write in between
-_OF_AN_AGENT = (AGENT_PICTURES, STATUSES, MODELS, EXEMPLARS, GAPS, NOTICES, FOLDERS, MUTES, NOTIFICATIONS, AGENTS)
+_OF_AN_AGENT = (
+    AGENT_PICTURES, STATUSES, MODELS, EXEMPLARS, KINDS, GAPS, NOTICES, FOLDERS, MUTES, NOTIFICATIONS, AGENTS,
+)  # fmt: skip
 MOST_WAITING = 1000  # beyond it nobody counts: "1000 and more"
 _TOLD = "agent:"  # keys of META: agents that the station was told of in the page
 
@@ -64,6 +67,17 @@ class AgentQueries(Connected):
         """Return one exemplar with its JPEG (`picture`, None where none came), or None; its own role before others."""
         query = select(EXEMPLARS).where(EXEMPLARS.c.agent == agent, EXEMPLARS.c.exemplar == exemplar)
         return self.first(query.order_by(EXEMPLARS.c.picture.is_(None), EXEMPLARS.c.role != "frame").limit(1))
+
+    def kinds(self, agent: str) -> list[dict[str, Any]]:
+        """Return the kinds of visits, the most frequent first: KINDS' columns without the picture, `has_picture`
+        instead."""
+        columns = [column for column in KINDS.c if column.name != "picture"]
+        query = select(*columns, KINDS.c.picture.is_not(None).label("has_picture")).where(KINDS.c.agent == agent)
+        return self.rows(query.order_by(KINDS.c.count.desc(), KINDS.c.kind))
+
+    def kind(self, agent: str, kind: int) -> dict[str, Any] | None:
+        """Return one kind of visits with its JPEG (`picture`, None where none came), or None."""
+        return self.first(select(KINDS).where(KINDS.c.agent == agent, KINDS.c.kind == kind))
 
     def notices(self, agent: str, *, before: int = 0, limit: int = 50) -> list[dict[str, Any]]:
         """Return an agent's notices, newest first; `before` is the id that the last page ended with."""

@@ -10,6 +10,7 @@ LIVE, THIN, FOLDER = "live", "thin", "folder"
 PLANES = (LIVE, THIN, FOLDER)
 MOST_BOXES = 32  # of one alert
 MOST_EXEMPLARS = 200  # of one agent
+MOST_KINDS = 64  # of visits, of one agent; it remembers 48 itself
 EVENT_NUMBERS = 65_536  # all that a thin link says of an event's number
 
 

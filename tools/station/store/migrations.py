@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Table, inspect, select
 from sqlalchemy.schema import CreateColumn
 
 from stillwatch.tools.station.store.connection import FAILED, Connected, StoreError
-from stillwatch.tools.station.store.tables import ALERTS, META, METADATA, MUTES
+from stillwatch.tools.station.store.tables import ALERTS, KINDS, META, METADATA, MUTES
 
 Step = Callable[[Connection], None]
 _LOCK = 0x5711_0001  # PostgreSQL: one process migrates at a time
@@ -26,10 +26,20 @@ def _add_columns(table: Table, *names: str) -> Step:
     return step
 
 
+def _add_table(table: Table) -> Step:
+    """Return a step that adds a table."""
+
+    def step(connection: Connection) -> None:
+        table.create(connection)
+
+    return step
+
+
 # Step n takes a store of version n to n + 1. Version 1 is the first that was released: METADATA as a whole.
 STEPS: tuple[Step, ...] = (
     _add_columns(ALERTS, "watched_s", "judged", "visits", "alike", "here"),
     _add_columns(MUTES, "place"),
+    _add_table(KINDS),
 )
 VERSION = 1 + len(STEPS)
 

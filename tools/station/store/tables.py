@@ -301,6 +301,20 @@ EXEMPLARS = Table(
     Index("exemplars_id", "agent", "exemplar"),
 )
 
+KINDS = Table(  # of visits under a fixed camera
+    "kinds",
+    METADATA,
+    Column("agent", Text, primary_key=True),
+    Column("kind", BigInteger, primary_key=True),
+    _count("count"),
+    _ns("first_ns"),
+    _ns("last_ns"),
+    Column("watched_s", Float, nullable=False, server_default=text("0")),
+    _text("label"),
+    _count("frame", -1),
+    Column("picture", LargeBinary),
+)
+
 GAPS = Table(
     "gaps",
     METADATA,

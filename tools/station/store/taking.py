@@ -24,6 +24,7 @@ from stillwatch.tools.station.store.tables import (
     EXEMPLARS,
     FOLDERS,
     GAPS,
+    KINDS,
     MODELS,
     MUTES,
     NOTICES,
@@ -160,6 +161,25 @@ class TakingQueries(Connected):
             connection.execute(self.upsert(EXEMPLARS, {"agent": agent, **values}, ["agent", "role", "exemplar"]))
             kept = select(c.exemplar).where(c.agent == agent).order_by(c.at_ns.desc(), c.exemplar.desc()).limit(most)
             connection.execute(delete(EXEMPLARS).where(c.agent == agent, c.exemplar.not_in(kept)))
+
+    def take_kind(
+        self, connection: Connection, agent: str, values: Mapping[str, Any], removed: Sequence[int], most: int
+    ) -> None:
+        """Keep a kind of visits (KINDS' columns; none: only removals), drop those removed, and of an agent's `most`.
+
+        Its first visit and its picture stay as they were told first and last: streams begin anew, kinds go on.
+        """
+        c = KINDS.c
+        if removed:
+            connection.execute(delete(KINDS).where(c.agent == agent, c.kind.in_(list(removed)[:1000])))
+        if values:
+            same = select(c.count, c.first_ns).where(c.agent == agent, c.kind == values["kind"])
+            before = connection.execute(same).first()
+            if before is not None and before[0] <= values["count"]:
+                values = {**values, "first_ns": min(before[1], values["first_ns"])}
+            connection.execute(self.upsert(KINDS, {"agent": agent, **values}, ["agent", "kind"]))
+            kept = select(c.kind).where(c.agent == agent).order_by(c.last_ns.desc(), c.kind.desc()).limit(most)
+            connection.execute(delete(KINDS).where(c.agent == agent, c.kind.not_in(kept)))
 
     def take_gap(self, connection: Connection, agent: str, values: Mapping[str, Any]) -> None:
         """Keep a gap: GAPS' columns."""

@@ -90,7 +90,7 @@ def test_three_times_as_many_rounded_clumps_fit_at_fifty_dimensions():
     room = []
     # A second moment: 50 * 51 / 2 float32; rounded, 51 float32 and 50 * 49 / 2 codes of a byte.
     for form, bytes_of_clump in (("full", 1275 * 4), ("rounded", 51 * 4 + 1225)):
-        model = learner(form, n_dims=50, memory=1500, max_components=20).partial_fit(rows)
+        model = learner(form, n_dims=50, memory=1500, epoch_size=750, max_components=20).partial_fit(rows)
         second = model.memory_bytes()["items"] - 1500 * (50 * 4 + 8)  # less the means, float32, and the counts, float64
         assert second <= 750 * 50 * 4
         room.append(second / bytes_of_clump)
@@ -138,7 +138,7 @@ def test_memory_is_exact_and_never_grows(form):
 @pytest.mark.parametrize("seed", range(3))
 def test_values_kept_stay_within_the_bound_and_no_point_is_lost(seed, form):
     rows, _ = clusters(seed, n_rows=1500, n_dims=5, n_clusters=10)
-    model = learner(form, n_dims=5)
+    model = learner(form, n_dims=5, epoch_size=100)
     cost = {"diagonal": 11, "full": 21, "rounded": 15}[form]
     for first in range(0, 1500, 100):
         model.partial_fit(rows[first : first + 100])
@@ -149,6 +149,45 @@ def test_values_kept_stay_within_the_bound_and_no_point_is_lost(seed, form):
         np.testing.assert_allclose(
             kept["count"] @ kept["mean"] / (first + 100), rows[: first + 100].mean(axis=0), atol=1e-4
         )
+
+
+def test_a_few_dear_clumps_are_learnt_in_short_epochs_after_a_first_one_of_half_the_memory():
+    rows, _ = clusters(3, n_rows=400, n_dims=20)
+    model = learner("rounded", n_dims=20)
+    assert model.rows_per_epoch == 20
+    learnt = [model.partial_fit(rows[first : first + 10]).n_seen_ for first in range(0, 400, 10)]
+    assert sorted(set(learnt)) == [0, *range(100, 401, 20)]  # units are measured in the first 100
+    n_clumps = len(model.clumps_["covariance"])
+    assert n_clumps * 90 + (len(model.clumps_["count"]) - n_clumps) * 20 <= 180 * 20
+
+
+@pytest.mark.parametrize(
+    ("form", "n_dims", "memory", "settings"),
+    [
+        ("diagonal", 20, 200, {}),
+        ("rounded", 4, 200, {}),  # a clump costs three points
+        ("rounded", 20, 700, {}),  # 155 clumps
+        ("rounded", 20, 200, {"compression": "paper"}),
+    ],
+)
+def test_other_memories_have_epochs_of_half(form, n_dims, memory, settings):
+    assert learner(form, n_dims=n_dims, memory=memory, **settings).rows_per_epoch == memory // 2
+
+
+def test_a_restored_learner_of_short_epochs_continues_bit_for_bit():
+    rows, _ = clusters(2, n_rows=400, n_dims=20)
+    straight = learner("rounded", n_dims=20).partial_fit(rows)
+    for cut in (70, 215):  # within the first epoch, within a short one
+        first, second = learner("rounded", n_dims=20).partial_fit(rows[:cut]), learner("rounded", n_dims=20)
+        second.restore(first.state())
+        assert state_hash(second.partial_fit(rows[cut:]).state()) == state_hash(straight.state())
+
+
+def test_more_rows_than_a_short_epoch_do_not_wait_in_a_state():
+    rows, _ = clusters(2, n_rows=110, n_dims=20)
+    state = learner("rounded", n_dims=20).partial_fit(rows).state()
+    with pytest.raises(SnapshotError, match="wait for an epoch of 20"):
+        learner("rounded", n_dims=20).restore(state | {"pending": rows[:30]})
 
 
 @pytest.mark.parametrize("form", FORMS)

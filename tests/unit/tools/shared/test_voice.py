@@ -65,7 +65,9 @@ def test_quiet_says_alerts_and_troubles_alone(capsys):
     voice.result(result(waiting_alerts=2))
     told = capsys.readouterr()
     assert len(told.out.splitlines()) == 1
-    assert told.err.splitlines() == ["2 alerts wait for the link; the next run of this agent sends them"]
+    assert told.err.splitlines() == [
+        "2 messages about alerts not acknowledged over the link; the next run of this agent sends them"
+    ]
 
 
 def test_json_is_one_object_a_line_and_no_words(capsys):

@@ -1,5 +1,6 @@
 """A folder has one writer: the lock names its holder, and ends with the process whatever ends it."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -37,3 +38,24 @@ def test_a_lock_file_that_says_nothing_still_holds(tmp_path, said):
     lock.path.write_bytes(said)
     with pytest.raises(FolderInUse, match="in use by another process"):
         FolderLock(tmp_path, "b")
+
+
+def test_a_withdrawn_lock_leaves_no_file_where_there_was_none(tmp_path):
+    FolderLock(tmp_path, "a").withdraw()
+    assert list(tmp_path.iterdir()) == []
+    FolderLock(tmp_path, "b").release()
+    FolderLock(tmp_path, "c").withdraw()
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_a_file_that_is_withdrawn_while_it_is_taken_holds_nobody_out(tmp_path, monkeypatch):
+    lock, flock = FolderLock(tmp_path, "a"), fcntl.flock
+
+    def late(fd, how):
+        lock.withdraw()  # between our open and our lock
+        flock(fd, how)
+
+    monkeypatch.setattr("fcntl.flock", late)
+    FolderLock(tmp_path, "b")
+    with pytest.raises(FolderInUse):
+        FolderLock(tmp_path, "c")

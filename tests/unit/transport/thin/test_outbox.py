@@ -3,6 +3,7 @@
 import logging
 
 import pytest
+from printed import of_schema
 
 from stillwatch.base.clock import VirtualClock
 from stillwatch.tools.cli import main
@@ -66,6 +67,35 @@ def test_its_files_tell_what_was_put_acknowledged_and_waits(tmp_path, clock):
     assert counts == {"put": 5, "acknowledged": 2, "dropped": 0, "waiting": 3}
     assert damage == []
     assert main(["inspect", str(tmp_path / "outbox")]) == 0
+
+
+def test_the_folder_of_all_outboxes_is_told_agent_by_agent(tmp_path, clock, capsys):
+    for number, agent in enumerate(("cam1", "cam2")):
+        box = Outbox(tmp_path / "outbox" / agent, clock=clock, min_free_bytes=0)
+        for _ in range(number + 1):
+            box.put(b"x")
+        box.close()
+    assert main(["inspect", str(tmp_path / "outbox")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(";")[0].removeprefix(f"{tmp_path}/") for line in lines] == [
+        "outbox/cam1: outbox of a thin link, 1 message about alerts to be acknowledged",
+        "outbox/cam2: outbox of a thin link, 2 messages about alerts to be acknowledged",
+    ]
+    assert main(["inspect", str(tmp_path / "outbox"), "--json"]) == 0
+    told = of_schema("inspect", capsys.readouterr().out)
+    assert [outbox["waiting"] for outbox in told["outboxes"]] == [1, 2]
+
+
+def test_one_damaged_outbox_among_many_is_a_fault(tmp_path, clock):
+    for agent in ("cam1", "cam2"):
+        box = Outbox(tmp_path / "outbox" / agent, clock=clock, min_free_bytes=0)
+        box.put(b"x" * 100)
+        box.close()
+    _, file = log_files(tmp_path / "outbox" / "cam1")[0]
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    assert main(["inspect", str(tmp_path / "outbox")]) == 4
 
 
 def test_no_number_is_given_twice_across_restarts_even_when_all_was_acknowledged(tmp_path, clock):

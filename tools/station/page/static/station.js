@@ -156,7 +156,9 @@ function largePictures() {
     const opener = e.target.closest('.opens');
     if (!opener) return;
     if (large.contains(opener)) { large.close(); return; }
-    large.replaceChildren(opener.cloneNode(true));
+    const shown = opener.cloneNode(true);
+    shown.title = 'Close';
+    large.replaceChildren(shown);
     large.showModal();
   });
 }

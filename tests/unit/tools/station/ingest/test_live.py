@@ -4,13 +4,14 @@ import contextlib
 import time
 import zlib
 
+import numpy as np
 import pytest
 import zmq
 from agent_doubles import AgentDouble, jpeg
 from hearing import hearing, limits, until
 
 from stillwatch.transport.live import generate_keys, load_server_keys
-from stillwatch.transport.wire import DICTIONARY, Exemplar, LogNotice, TransportError
+from stillwatch.transport.wire import DICTIONARY, Exemplar, LogNotice, TransportError, VisitKind
 
 NOISE = b"\xc1" + b"\x00" * 64
 
@@ -168,6 +169,21 @@ def test_texts_and_pictures_of_an_agent_are_made_harmless(tmp_path):
         assert not set(text) & set("\x00\x1b\x07\u202e\u2066")
     assert not alert["has_picture"]
     assert exemplar["picture"].startswith(b"\xff\xd8")
+
+
+def test_kinds_of_visits_are_kept_with_their_times_and_forgotten_with_the_agent(tmp_path):
+    with agents(tmp_path, "cam1") as (agent,), hearing(tmp_path / "s.db", agent) as station:
+        joined(station, agent)
+        told = {"count": 2, "watched_s": 60.0, "label": "\u2066van", "thumbnail": jpeg()}
+        ends = {"first_t_ns": time.time_ns() - 50 * 10**9, "last_t_ns": time.time_ns() - 20 * 10**9}
+        agent.send(VisitKind, id=3, **told, **ends)
+        agent.send(VisitKind, id=4, count=1)
+        kind = until(lambda: len(station.store.kinds("cam1")) == 2 and station.store.kind("cam1", 3))
+        assert (kind["count"], kind["label"], kind["picture"][:2]) == (2, "\ufffdvan", b"\xff\xd8")
+        assert abs(kind["first_ns"] - ends["first_t_ns"]) < 10**9
+        assert abs(kind["last_ns"] - ends["last_t_ns"]) < 10**9
+        agent.send(VisitKind, id=-1, removed=np.array([3], np.int64))
+        until(lambda: [row["kind"] for row in station.store.kinds("cam1")] == [4])
 
 
 def test_bytes_that_are_no_messages_are_counted_and_said(tmp_path):

@@ -165,6 +165,20 @@ def test_a_picture_opens_large_with_its_outlines_and_closes(visit):
     assert page.locator("dialog[open]").count() == 0
 
 
+def test_a_phone_shows_every_page_in_the_bar(visit):
+    page = visit("/audit", size="phone")
+    boxes = page.locator(".bar nav a").evaluate_all("all => all.map(e => e.getBoundingClientRect().right)")
+    assert len(boxes) == 6
+    assert max(boxes) <= SIZES["phone"][0]
+
+
+def test_a_phone_shows_the_outlines_in_the_list_of_alerts(visit):
+    page = visit("/alerts", size="phone")
+    assert page.locator("#alerts .event .shot svg").first.is_visible()
+    picture = page.locator("#alerts .event .shot img").first.bounding_box()
+    assert abs(picture["width"] / picture["height"] - 4 / 3) < 0.02, "nothing of it is cut off"
+
+
 def test_a_day_plays(visit):
     page = visit("/agents/dive-7/day")
     page.click("#play")

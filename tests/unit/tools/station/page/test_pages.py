@@ -76,6 +76,38 @@ def test_an_agents_page_shows_picture_strip_normal_health_and_gaps(client):
     assert "The disk took no more frames." in text
 
 
+def test_kinds_of_visits_stand_with_picture_name_count_and_when(station, client):
+    text = client.get("/agents/harbour-north").text.split("Kinds of visits")[1]
+    assert 'alt="A visit of parked &lt;car&gt;, cut out of frame 360900"' in text
+    assert "<b>Parked &lt;car&gt;</b>: 12 visits, once in 5 min 0 s<br>first <time" in text
+    assert "<b>Kind 8</b>: 1 visit<br><time" in text, "one visit has no first and last"
+    picture = client.get("/agents/harbour-north/kinds/3.jpg")
+    assert picture.content == bytes(station.store.kind("harbour-north", 3)["picture"])
+    assert client.get("/agents/harbour-north/kinds/8.jpg").status_code == 404
+    assert "Kinds of visits" not in client.get("/agents/dive-7").text, "it moves"
+
+
+def test_every_time_on_an_agents_page_says_its_zone(client):
+    text = client.get("/agents/dive-7").text
+    assert "times of the axis: UTC" in text
+    assert re.search(r'of an alert, <time class="when" datetime="[^"]+">[^<]+ UTC</time>', text)
+
+
+def test_an_agent_that_was_never_heard_is_not_said_to_have_told_everything(tmp_path):
+    own = Station(tmp_path / "s.sqlite3")
+    with own.store.writing() as connection:
+        own.store.take_agent(connection, "cam1", {"link": "connecting"})
+    text = client_of(own).get("/agents/cam1").text
+    assert "No message of it has come yet." in text
+    assert "It has not told how it is yet." in text
+    own.store.close()
+
+
+def test_long_numbers_are_not_broken_by_lines(station, client):
+    text = client.get(f"/alerts/{first(station, agent='harbour-north', kind='novel')['id']}").text
+    assert "one frame in 24\u202f000" in text
+
+
 def test_an_agent_that_is_not_sure_yet_says_why(station, client):
     assert "Not sure yet" not in client.get("/agents/dive-7").text
     with station.store.writing() as connection:
@@ -111,7 +143,8 @@ def test_a_clip_is_played_where_there_is_one(station, client, tmp_path):
     file.write_bytes(b"0123456789")
     with station.store.writing() as connection:
         station.store.take_clips(connection, "dive-7", "run-1", {row["event"]: str(file)})
-    assert f'<video controls preload="none" src="/alerts/{row["id"]}/clip">' in client.get(f"/alerts/{row['id']}").text
+    text = client.get(f"/alerts/{row['id']}").text
+    assert f'src="/alerts/{row["id"]}/clip" aria-label="Clip of event ' in text
     part = client.get(f"/alerts/{row['id']}/clip", headers={"range": "bytes=2-5"})
     assert (part.status_code, part.headers["content-type"], part.content) == (206, "video/mp4", b"2345")
     file.unlink()

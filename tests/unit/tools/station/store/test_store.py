@@ -38,11 +38,12 @@ def test_a_store_of_the_first_version_is_brought_to_this_one_with_what_it_holds(
         for table, names in SINCE.items():
             for name in names:
                 connection.exec_driver_sql(f"ALTER TABLE {table} DROP COLUMN {name}")
+        connection.exec_driver_sql("DROP TABLE kinds")
         connection.execute(update(META).values(value="1"))
     store.close()
     store, said = open_store(address)
     store.add_mute(agent="cam1", kind="", place="top", user="ann", now_ns=T0, until_ns=T0 + 10)
-    assert (said, len(store.alerts()), store.mutes(T0)[0]["place"]) == ("", 1, "top")
+    assert (said, len(store.alerts()), store.mutes(T0)[0]["place"], store.kinds("cam1")) == ("", 1, "top", [])
     store.close()
 
 

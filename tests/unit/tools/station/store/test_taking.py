@@ -105,3 +105,30 @@ def test_notices_of_an_agent_are_bounded(store, monkeypatch):
             values = {"at_ns": number, "received_ns": number, "code": "x", "text": str(number)}
             store.take_notice(connection, "cam1", values)
     assert 20 <= len(store.notices("cam1", limit=5000)) <= 84
+
+
+def take_kind(store, values, removed=(), most=10):
+    with store.writing() as connection:
+        store.take_kind(connection, "cam1", values, removed, most)
+
+
+def test_a_kind_of_visits_keeps_its_first_visit_and_its_picture_when_more_of_it_came(store):
+    take_kind(store, {"kind": 3, "count": 2, "first_ns": T0, "last_ns": T0 + 5, "picture": b"jpeg"})
+    take_kind(store, {"kind": 3, "count": 4, "first_ns": T0 + 7, "last_ns": T0 + 9})
+    (kind,) = store.kinds("cam1")
+    assert (kind["count"], kind["first_ns"], kind["last_ns"], kind["has_picture"]) == (4, T0, T0 + 9, True)
+    assert bytes(store.kind("cam1", 3)["picture"]) == b"jpeg"
+
+
+def test_an_agent_that_began_anew_counts_its_kinds_from_then_on(store):
+    take_kind(store, {"kind": 3, "count": 9, "first_ns": T0, "last_ns": T0 + 5})
+    take_kind(store, {"kind": 3, "count": 1, "first_ns": T0 + 7, "last_ns": T0 + 7})
+    assert [(kind["count"], kind["first_ns"]) for kind in store.kinds("cam1")] == [(1, T0 + 7)]
+
+
+def test_kinds_that_an_agent_remembers_no_more_go_and_so_do_those_beyond_the_most(store):
+    for kind in range(4):
+        take_kind(store, {"kind": kind, "count": 1, "first_ns": T0, "last_ns": T0 + kind}, most=3)
+    take_kind(store, {}, removed=[2])
+    assert [kind["kind"] for kind in store.kinds("cam1")] == [1, 3]
+    assert store.kinds("cam2") == []
