@@ -146,3 +146,22 @@ OUTSTANDING_SHARE = 0.8  # who is farther from every kind is strange
 STRANGE_MEMORY = 20  # visits that this is judged by
 RECENT_VISITS = 12  # visits that say who usually comes now
 COARSE_ROWS, COARSE_COLUMNS = 12, 16  # cells of the picture: a kind is usual where it went, and beside
+
+# -- a fixed camera: what visitors usually look like (visits/habituation.py) ---------------------------------
+
+MARK_REACH = 7  # patches across that a mark is a mean over: less is alike in too many things, more is half a person
+MARK_LIGHT = 0.6  # of a colour ratio's unit: light changes with clouds, ratios do not
+MARK_PLACE = 0.3  # of it for the height of the picture: who walks on the lawn is none of those on the path
+MARK_DEVIATION = 0.05  # of a mark from itself a second ago, before any was seen
+MARK_UNIT_PRIOR = 5  # frames that it counts for
+LEAST_MARK_UNIT = 0.01  # of a still that is repeated: rounding is no difference
+LIKE_ITSELF = 1.0  # units: as near as a thing is to itself a second later is alike,
+UNLIKE_ITSELF = 1.6  # from here on it is not
+MARKED_SECONDS = 64  # seconds kept of all in which somebody was there
+MARKS = 16  # of a second
+MOST_MARKS = 160  # of a frame: half a millisecond to compare
+MARK_SMOOTHING = 5  # patches across: a visitor is usual, or not, by more than one patch
+UNUSUAL_SHARE = 0.03  # of the time that something like it is in view: less often it is news,
+USUAL_SHARE = 0.09  # so often it is none: a second and a half of every quarter of a minute
+HABITUATION_BEGINS_S = 180.0  # seconds of watching: before, nobody is usual for coming often alone,
+HABITUATED_S = 300.0  # after so many fully: the thirtieth of those who come every ten seconds

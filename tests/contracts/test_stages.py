@@ -12,7 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 from capture_sources import frame_of
-from place_players import DIMS, GRID, PLACES, places, play_coherence, play_level, play_places, play_traffic, traffic
+from place_players import (
+    DIMS,
+    GRID,
+    PLACES,
+    places,
+    play_coherence,
+    play_habituation,
+    play_level,
+    play_places,
+    play_traffic,
+    traffic,
+)  # fmt: skip
 from stage_players import NS, RATE, play_certainty, play_contents, play_kinds, play_view, t_of
 
 from stillwatch.base import FIXED, CameraRule, SnapshotError, State, VirtualClock, state_hash
@@ -36,6 +47,7 @@ from stillwatch.novelty.regions import Region
 from stillwatch.novelty.registry import STRATEGIES
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
+from stillwatch.novelty.visits.habituation import Habituation
 from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.kind_pictures import KindPictures
 from stillwatch.pipeline.pipeline import Pipeline
@@ -252,6 +264,7 @@ STAGES = {
     "place memory": Case(places, play_places),
     "traffic": Case(traffic, play_traffic),
     "coherence": Case(lambda: Coherence(PLACES), play_coherence),
+    "habituation": Case(lambda: Habituation(600.0, seed=2), play_habituation, 640),
     "frame level": Case(lambda: FrameLevel(600.0), play_level),
     "component baseline": Case(lambda: ComponentBaseline(8), play_baseline),
     "patch memory": Case(lambda: PatchMemory(DIMS, horizon_s=600.0, seed=3), play_patches),

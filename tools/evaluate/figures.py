@@ -15,10 +15,12 @@ from stillwatch.tools.evaluate.truth import Truth
 def figures(run: Run, truth: Truth) -> dict:
     """Return auc, events_total, events_found, false_alerts, median_delay_s, hours and the numbers of false alerts.
 
-    Frames before `scored_from`, that the gate refused or that are not judged have no AUC label. hours: of stream.
+    Frames before `scored_from`, that the gate refused or that are not judged have no AUC label. hours: of stream, from
+    where the truth asks for something.
     """
     found = match(run.alerts, truth)
-    hours = float(run.t_ns[-1] - run.t_ns[0]) / 3.6e12 if len(run.t_ns) > 1 else 0.0
+    asked = run.t_ns[run.number >= truth.asked_from]
+    hours = float(asked[-1] - asked[0]) / 3.6e12 if len(asked) > 1 else 0.0
     return {
         "auc": areas(run, truth, run.score)["auc"],
         "events_total": len(truth.spans),

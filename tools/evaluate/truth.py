@@ -20,13 +20,15 @@ class Truth:
     """Events of one clip by its own frame numbers: (first, last) of each, inclusive, merged where they overlap.
 
     spans : the events that count. unjudged: stretches that are neither: an alert in one is not false, its frames have
-    no label. judged_from: frames before it have no label either; alerts there are judged.
+    no label. judged_from: frames before it have no label either; alerts there are judged. asked_from: what comes before
+    it is shown, and not asked for: no alert there is judged, and its time does not count.
     """
 
     spans: tuple[tuple[int, int], ...]
     tolerance_frames: int
     unjudged: tuple[tuple[int, int], ...] = ()
     judged_from: int = 0
+    asked_from: int = 0
 
     def labels(self, number: np.ndarray) -> np.ndarray:
         """Return whether each frame, (n,) int64 numbers, is inside an event that counts, (n,) bool."""
@@ -44,6 +46,11 @@ class Truth:
         spans = tuple((a, min(b, last)) for a, b in self.spans if first <= a <= last)
         cut = tuple((a, b) for a, b in self.spans if a < first <= b)
         return replace(self, spans=spans, unjudged=merged((*self.unjudged, *cut)))
+
+    def from_frame(self, first: int) -> "Truth":
+        """Return the truth where frames before `first` are for learning alone."""
+        later = self.between(first, np.iinfo(np.int64).max)
+        return replace(later, unjudged=merged((*later.unjudged, (0, first - 1))), asked_from=first)
 
 
 def _inside(number: np.ndarray, spans) -> np.ndarray:

@@ -4,6 +4,8 @@ A row of agent/novelty/registry.py. It learns from every frame, events included:
 has that share of the samples, so that nothing needs to be left out, and a busy start washes out by itself.
 """
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 
@@ -17,7 +19,7 @@ from stillwatch.novelty.places.traffic import Traffic
 from stillwatch.novelty.regions import novel_regions
 from stillwatch.novelty.rules import LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, UNLIKE, USUAL_RATE
 from stillwatch.novelty.strategy import Judgement, Sizes
-from stillwatch.novelty.visits import Kind, Over, Precedents, Sighting, Visits, news_of
+from stillwatch.novelty.visits import Habituation, Kind, Over, Precedents, Sighting, Visits, news_of
 from stillwatch.settings import Config, EventsConfig
 
 
@@ -51,9 +53,11 @@ class Unlikeness(Composed):
         self._traffic = Traffic(n, halflife_s)
         self._level = FrameLevel(halflife_s)
         self._visits = Visits(sizes.n_patch_dims, halflife_s, usual_per_hour)
+        self._habituation = Habituation(halflife_s, config.agent.seed)
+        self._habituates = bool(np.isfinite(usual_per_hour))
         self._grid_shape = (0, 0)
         self._unlikeness, self._news = np.zeros(n, np.float32), np.zeros(n, np.float32)
-        self._weights = np.zeros(n, np.float32)
+        self._weights, self._familiar = np.zeros(n, np.float32), np.zeros(n, np.float32)
         self._stands_out = np.zeros(n, np.bool_)
 
     @property
@@ -71,10 +75,11 @@ class Unlikeness(Composed):
             told[:] = cv2.blur(told.reshape(grid), (NEIGHBOURS, NEIGHBOURS), borderType=cv2.BORDER_REPLICATE).ravel()
             told[~rows.valid] = 0.0
         self._take_off_what_does_not_stay(unlikeness, news, grid, t_ns)
-        sightings = self._visits.look(unlikeness, rows)
+        sightings = self._look(unlikeness, rows)
         self._traffic.weights(weights)
         weights *= news
         weights *= news_of(sightings, grid)
+        weights *= 1.0 - self._familiar[:n]
         level = self._level.level_of(weights)
         value = max(self._level.standardise(level, self._traffic.emptiness), self._strangest(sightings, weights))
         weights *= NOVEL  # one unit of weighed unlikeness is novel: the deviations that regions and pictures show
@@ -83,6 +88,16 @@ class Unlikeness(Composed):
         rarity, before = self._level.rarity(value), found or Precedents()
         stands_out = self._stands_out[:n]
         return Judgement(unlikeness, weights, None, regions, (level,), value, rarity, sightings, before, stands_out)
+
+    def _look(self, unlikeness: np.ndarray, rows: Rows) -> list[Sighting]:
+        """Return who stands out, and note how familiar they look: nobody familiar is strange."""
+        sightings = self._habituation.mark(self._visits.look(unlikeness, rows), rows)
+        if not self._habituates:
+            return sightings
+        familiar = self._familiar[: len(unlikeness)]
+        self._habituation.familiar(sightings, rows.grid_shape, familiar)
+        news = [1.0 - float(familiar[sighting.patches].mean()) for sighting in sightings]
+        return [replace(one, strange=one.strange * share) for one, share in zip(sightings, news, strict=True)]
 
     def _take_off_what_does_not_stay(
         self, unlikeness: np.ndarray, news: np.ndarray, grid: tuple[int, int], t_ns: int
@@ -117,6 +132,7 @@ class Unlikeness(Composed):
         if judgement is not None and is_ready:
             self._traffic.learn(judgement.surprise, self._level.is_least(judgement.surprise), t_ns)
             self._level.learn(judgement.statistics[0], t_ns, in_event)
+            self._habituation.learn(judgement.sightings, t_ns)
             return self._visits.learn(judgement.sightings, rows.grid_shape, t_ns)
         return []
 
@@ -128,6 +144,7 @@ class Unlikeness(Composed):
             self._traffic.reset(grid_shape)
             self._level.reset()
             self._visits.reset()
+            self._habituation.reset()
 
     # -- state -----------------------------------------------------------------------------------------------
 
@@ -138,6 +155,7 @@ class Unlikeness(Composed):
             "traffic": self._traffic,
             "level": self._level,
             "visits": self._visits,
+            "habituation": self._habituation,
         }
 
     def prepare(self, state: State) -> Commit:
@@ -152,5 +170,6 @@ class Unlikeness(Composed):
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays at the largest frame."""
-        own = self._unlikeness.nbytes + self._news.nbytes + self._weights.nbytes + self._stands_out.nbytes
+        arrays = (self._unlikeness, self._news, self._weights, self._familiar, self._stands_out)
+        own = sum(array.nbytes for array in arrays)
         return {"unlikeness": own + self.parts_bytes()}

@@ -5,9 +5,10 @@ In: how unlike each place's patches are, rows. Out: `Sighting`s, `Kind`s.
 Imports: base, features, settings, novelty.
 """
 
+from stillwatch.novelty.visits.habituation import Habituation
 from stillwatch.novelty.visits.kinds import Kind, Kinds, saved_kinds
 from stillwatch.novelty.visits.precedents import Precedents
 from stillwatch.novelty.visits.sightings import Sighting
 from stillwatch.novelty.visits.visits import Over, Visits, news_of
 
-__all__ = ["Kind", "Kinds", "Over", "Precedents", "Sighting", "Visits", "news_of", "saved_kinds"]
+__all__ = ["Habituation", "Kind", "Kinds", "Over", "Precedents", "Sighting", "Visits", "news_of", "saved_kinds"]

@@ -3,7 +3,7 @@
 Called by agent/novelty/visits/visits.py. It must not know earlier frames.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import cv2
 import numpy as np
@@ -39,6 +39,10 @@ class Sighting:
         0 to 1: how far its kind is new; 0 while not decided.
     visit : int
         Number of the one visit that it is of; -1 for someone new, and where more than one is in it.
+    marked : ndarray of shape (m,), int64
+        Some of the patches, rising.
+    marks : ndarray of shape (m, MARK_DIMS), float32
+        What they look like to habituation.py.
     """
 
     patches: np.ndarray
@@ -50,6 +54,8 @@ class Sighting:
     known: float = 0.0
     strange: float = 0.0
     visit: int = -1
+    marked: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    marks: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.float32))
 
 
 def sightings_of(unlikeness: np.ndarray, grid_shape: tuple[int, int]) -> list[Sighting]:

@@ -7,6 +7,8 @@ from stillwatch.novelty.places.coherence import Coherence
 from stillwatch.novelty.places.level import FrameLevel
 from stillwatch.novelty.places.place_memory import PlaceMemory
 from stillwatch.novelty.places.traffic import Traffic
+from stillwatch.novelty.visits.habituation import MARK_DIMS, Habituation
+from stillwatch.novelty.visits.sightings import Sighting
 
 PLACES, DIMS = 40, 6
 GRID = (5, 8)
@@ -61,4 +63,17 @@ def play_level(level: FrameLevel, frames: range) -> list:
         value = float(np.random.default_rng(i).gamma(2.0, 3.0))
         told.append(level.standardise(value, 0.5))
         level.learn(value, t_of(i), i % 7 == 0)
+    return told
+
+
+def play_habituation(habituation: Habituation, frames: range) -> list:
+    """Four marks a frame, a frame each half second: it takes HABITUATED_S to tell anything."""
+    told, patches = [], np.array([9, 10, 17, 18])
+    for i in frames:
+        out = np.zeros(PLACES, np.float32)
+        marks = np.random.default_rng(i).normal(0.0, 0.05, (4, MARK_DIMS)).astype(np.float32)
+        seen = [Sighting(patches, (1.0, 1.0, 3.0, 3.0), 5.0, marked=patches, marks=marks)] if i % 5 else []
+        habituation.familiar(seen, GRID, out)
+        habituation.learn(seen, i * 500_000_000)
+        told.append(out.tobytes())
     return told

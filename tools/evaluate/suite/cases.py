@@ -19,6 +19,9 @@ transform
     `CLIP NAME`: a clip from frame 0 at about 10 Hz under one transform; the truth is the clip's.
 made
     `world SEED`: a made world (worlds.py), from its first frame.
+settled
+    `settled SEED`: the made world of a seed for `SETTLED_FRAMES`; what comes before `SETTLED_S` is for learning alone.
+    Worlds of a fixed camera.
 moving
     `voyage SEED`: a made world of a moving camera (voyages.py), from its first frame.
 quiet
@@ -26,7 +29,7 @@ quiet
 """
 
 import pathlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,10 +37,10 @@ from stillwatch.tools.evaluate.suite.clips import CLIPS, Clip, Stream, clip, sta
 from stillwatch.tools.evaluate.suite.quiet import QuietHours
 from stillwatch.tools.evaluate.suite.transforms import TRANSFORMS, transformed, views_changed
 from stillwatch.tools.evaluate.suite.voyages import make_voyage
-from stillwatch.tools.evaluate.suite.worlds import make_world
+from stillwatch.tools.evaluate.suite.worlds import is_panned, make_world
 from stillwatch.tools.evaluate.truth import Truth, merged, truth_of
 
-GROUPS = ("real", "start", "transform", "made", "moving", "quiet")
+GROUPS = ("real", "start", "transform", "made", "settled", "moving", "quiet")
 START_STEP_S = 2.0  # between two starts of a clip
 SETTLE_S = 8.0  # after an un-looped start an event may begin
 LEARN_S = 120.0  # after a looped start
@@ -45,6 +48,9 @@ LOOP_S = 185.0
 LOOP_HZ = 5.0
 SEAM_S = 1.0
 QUIET_PLACES = 3
+SETTLED_FRAMES = 2400  # eight minutes
+SETTLED_S = 300.0
+SETTLED_EVERY = 3  # made worlds: one of so many is shown for so long as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ class Case:
     def name(self) -> str:
         if self.group == "made":
             return f"world {self.seed}"
+        if self.group == "settled":
+            return f"settled {self.seed}"
         if self.group == "moving":
             return f"voyage {self.seed}"
         if self.group == "quiet":
@@ -104,6 +112,8 @@ def cases_of(
             cases += [Case("transform", shown, transform=name) for shown in turned]
     if "made" in groups:
         cases += [Case("made", "", seed=seed) for seed in seeds]
+    if "settled" in groups:
+        cases += [Case("settled", "", seed=seed) for seed in seeds[::SETTLED_EVERY] if not is_panned(seed)]
     if "moving" in groups:
         cases += [Case("moving", "", seed=seed) for seed in seeds]
     if "quiet" in groups and quiet_hours > 0.0:
@@ -145,6 +155,8 @@ def stream_of(case: Case, data: pathlib.Path) -> Stream:
     """Return what the case shows, with its truth."""
     if case.group == "made":
         return make_world(case.seed, data).stream()
+    if case.group == "settled":
+        return _settled(case, data)
     if case.group == "moving":
         return make_voyage(case.seed, data).stream()
     if case.group == "quiet":
@@ -164,6 +176,12 @@ def stream_of(case: Case, data: pathlib.Path) -> Stream:
             yield number, source.pictures[number], stamp_ns(number - case.start, rate)
 
     return Stream(case.name, rate, truth, pictures)
+
+
+def _settled(case: Case, data: pathlib.Path) -> Stream:
+    """Return a made world that lasts, asked for what is new once it was watched for some minutes."""
+    world = make_world(case.seed, data, SETTLED_FRAMES).stream()
+    return replace(world, name=case.name, truth=world.truth.from_frame(round(SETTLED_S * world.rate_hz)))
 
 
 def after_start(truth: Truth, start: int, settle: int) -> Truth:

@@ -65,15 +65,17 @@ class MadeWorld:
     seed : int
     data : pathlib.Path
         The shared data: plates and actors come from its pictures.
+    n_frames : int
+        How long it lasts; a longer world of a seed is another one.
     """
 
-    n_frames, height, width, rate_hz = N_FRAMES, HEIGHT, WIDTH, RATE_HZ
+    height, width, rate_hz = HEIGHT, WIDTH, RATE_HZ
 
-    def __init__(self, seed: int, data: pathlib.Path):
-        self.seed = seed
+    def __init__(self, seed: int, data: pathlib.Path, n_frames: int = N_FRAMES):
+        self.seed, self.n_frames = seed, n_frames
         rng = np.random.default_rng([seed, 1])
         style = seed % 10
-        self.moving, self.quiet, self.empty = style == 9, style in (7, 8), style == 7
+        self.moving, self.quiet, self.empty = is_panned(seed), style in (7, 8), style == 7
         make = strip if self.moving else plate
         self._ground = make(data, rng, self.height, self.width)
         self._phase = rng.uniform(0, 2 * np.pi, 3)
@@ -244,6 +246,11 @@ class MadeWorld:
         return Stream(f"world {self.seed}", self.rate_hz, self.truth(), pictures)
 
 
-def make_world(seed: int, data: pathlib.Path) -> MadeWorld:
+def is_panned(seed: int) -> bool:
+    """Whether the camera of a seed's world moves."""
+    return seed % 10 == 9
+
+
+def make_world(seed: int, data: pathlib.Path, n_frames: int = N_FRAMES) -> MadeWorld:
     """Return the world of a seed."""
-    return MadeWorld(seed, data)
+    return MadeWorld(seed, data, n_frames)

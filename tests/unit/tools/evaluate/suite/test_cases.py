@@ -8,6 +8,7 @@ from printed import of_schema
 from stillwatch.base import UsageError
 from stillwatch.settings import Config
 from stillwatch.tools.cli import build_parser
+from stillwatch.tools.evaluate.metrics import match
 from stillwatch.tools.evaluate.suite import cases
 from stillwatch.tools.evaluate.suite.cases import Case, after_start, looped_truth, starts_of, thinned, truth_from
 from stillwatch.tools.evaluate.suite.clips import Clip, Stream, stamp_ns
@@ -30,6 +31,23 @@ def test_laps_of_a_clip_count_events_from_two_minutes_on():
 def test_an_event_that_begins_soon_after_a_start_is_not_judged():
     truth = after_start(Truth(((5, 12), (20, 25), (40, 50)), 2), start=10, settle=15)
     assert truth == Truth(((40, 50),), 2, unjudged=((5, 12), (20, 25)))
+
+
+def test_a_settled_world_is_asked_for_what_begins_after_its_first_minutes():
+    truth = Truth(((40, 49), (95, 105), (120, 130)), 2, unjudged=((10, 20),)).from_frame(100)
+    # The event at 95 reaches over the border: nobody is asked for it, nor for anything before.
+    assert truth == Truth(((120, 130),), 2, unjudged=((0, 105),), asked_from=100)
+    assert truth.judged(np.array([50, 104, 106, 125])).tolist() == [False, False, True, True]
+    assert match([10, 60, 99, 110, 121], truth).false_alerts == (110,)
+
+
+def test_settled_worlds_are_of_a_fixed_camera_and_last():
+    data = data_dir("surveillance").parent
+    made = cases.cases_of(data, ("settled",), range(0, 12), 0, 0, 1)
+    assert [case.name for case in made] == ["settled 0", "settled 3", "settled 6"]  # 9 is one of a camera that pans
+    truth = cases.stream_of(made[0], data).truth
+    assert truth.spans
+    assert all(1500 <= first < cases.SETTLED_FRAMES for first, _ in truth.spans)
 
 
 SEGMENTS = {
@@ -122,7 +140,7 @@ def run_command(*words):
 @pytest.mark.slow
 def test_one_world_printed_as_json_has_the_bound_names(capsys, monkeypatch):
     data_dir("caltech")
-    monkeypatch.setattr(MadeWorld, "n_frames", 240)
+    monkeypatch.setattr(cases, "make_world", lambda seed, data: MadeWorld(seed, data, 240))
     assert run_command("--groups", "made", "--worlds", "1", "--baselines", "difference", "--json") == 0
     result = of_schema("evaluate suite", capsys.readouterr().out)
     assert {"rows", "found", "total", "false_alerts_per_hour", "mean_auc"} <= set(result)
