@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from stillwatch.base import Clock, ConfigError, MissingSourceError, SourceError, secrets, shown
 from stillwatch.settings import SourceConfig
 from stillwatch.sources.base import Source
+from stillwatch.sources.pace import Pace
 
 NETWORK_SCHEMES = ("rtsp", "rtsps", "http", "https")
 SCHEMES = (*NETWORK_SCHEMES, "v4l2", "synthetic", "recording", "file", "folder")
@@ -27,10 +28,10 @@ def open_source(uri: str, config: SourceConfig, clock: Clock) -> Source:
     """Make the source that `uri` names, unopened.
 
     Accepts a video file (`clip.mp4?loop=3`; with `pace=1` in real time), an image, a folder of images
-    (`dir?live=1` for one that is being
-    filled), a glob of images, rtsp:// rtsps:// http:// https://, `v4l2:/dev/v4l/by-id/...`,
-    `synthetic:NAME?seed=1&...` and `recording:DIR`. `${env:NAME}` and `${file:PATH}` are replaced first, so that
-    no password needs to stand in a config file or command line.
+    (`dir?live=1` for one that is being filled), a glob of images, rtsp:// rtsps:// http:// https://,
+    `v4l2:/dev/v4l/by-id/...`, `synthetic:NAME?seed=1&...` (with `pace=1` in real time) and `recording:DIR`.
+    `${env:NAME}` and `${file:PATH}` are replaced first, so that no password needs to stand in a config file or command
+    line.
 
     Raises
     ------
@@ -113,7 +114,9 @@ def _named_source(scheme: str, rest: str, config: SourceConfig, clock: Clock) ->
     from stillwatch.sources.synthetic import SyntheticSource
 
     name, _, query = rest.partition("?")
-    return SyntheticSource(name, _query(query, rest), config)
+    params = _query(query, rest)
+    pace = Pace(clock) if _is_on("pace", params) else None
+    return SyntheticSource(name, params, config, pace)
 
 
 def _disk_source(path: str, config: SourceConfig, clock: Clock) -> Source:
@@ -135,7 +138,7 @@ def _disk_source(path: str, config: SourceConfig, clock: Clock) -> Source:
         return _glob_source(path, config, loop, live)
     if live:
         raise ConfigError([f"source.uri: live=1 is for folders, {path} is a file"])
-    return _file_source(path, config, loop, clock if pace else None)
+    return _file_source(path, config, loop, Pace(clock) if pace else None)
 
 
 def _glob_source(path: str, config: SourceConfig, loop: int, live: bool) -> Source:
@@ -151,7 +154,7 @@ def _glob_source(path: str, config: SourceConfig, loop: int, live: bool) -> Sour
     return ImagesSource(path, matches, config, loop=loop)
 
 
-def _file_source(path: str, config: SourceConfig, loop: int, pace: Clock | None) -> Source:
+def _file_source(path: str, config: SourceConfig, loop: int, pace: Pace | None) -> Source:
     """Choose by content: a PNG named .mp4 is an image; an animated one, or a stream of JPEGs, is a video."""
     from stillwatch.sources.image_header import is_still_image
 
@@ -179,10 +182,15 @@ def _disk_options(path: str, options: dict[str, str]) -> tuple[int, bool, bool]:
     loop = options.get("loop", "1")
     if not loop.isdecimal() or not 1 <= int(loop) <= 1_000_000:
         raise ConfigError([f"source.uri: loop={loop} is outside [1, 1000000]"])
-    for name in ("live", "pace"):
-        if options.get(name, "0") not in ("0", "1"):
-            raise ConfigError([f"source.uri: {name}={options[name]} is neither 0 nor 1"])
-    return int(loop), options.get("live") == "1", options.get("pace") == "1"
+    return int(loop), _is_on("live", options), _is_on("pace", options)
+
+
+def _is_on(name: str, options: dict[str, str]) -> bool:
+    """Take a switch out of the options and return whether it is on."""
+    value = options.pop(name, "0")
+    if value not in ("0", "1"):
+        raise ConfigError([f"source.uri: {name}={value} is neither 0 nor 1"])
+    return value == "1"
 
 
 def _query(query: str, whole: str) -> dict[str, str]:

@@ -8,16 +8,17 @@ from typing import Any
 from stillwatch.base import ConfigError, SourceError, UsageError
 from stillwatch.settings import SourceConfig
 from stillwatch.sources.base import RawFrame, SourceInfo
+from stillwatch.sources.pace import Pace
 from stillwatch.sources.timestamps import NS
 from stillwatch.worlds import make_world
 
 
 class SyntheticSource:
-    """Frames 0, 1, ... of one world, to its end if it has one."""
+    """Frames 0, 1, ... of one world, to its end if it has one; with `pace` in real time."""
 
     live = False
 
-    def __init__(self, name: str, params: dict[str, Any], config: SourceConfig):
+    def __init__(self, name: str, params: dict[str, Any], config: SourceConfig, pace: Pace | None = None):
         self.info = SourceInfo(f"synthetic:{name}", "synthetic", pixel_format="bgr24")
         try:
             self._world = make_world(name, **params)
@@ -25,7 +26,7 @@ class SyntheticSource:
             raise ConfigError([f"source.uri: {error}"]) from None
         except TypeError:
             raise ConfigError([f"source.uri: synthetic:{name}: unknown parameter among {sorted(params)}"]) from None
-        self._config = config
+        self._config, self._pace = config, pace
         self._index = 0
 
     def open(self) -> None:
@@ -43,7 +44,10 @@ class SyntheticSource:
         if self._world.n_frames is not None and index >= self._world.n_frames:
             return None
         self._index += 1
-        return RawFrame(self._world.render(index), round(index * NS / self._world.rate_hz), pixel_format="bgr24")
+        t_ns = round(index * NS / self._world.rate_hz)
+        if self._pace is not None:
+            self._pace.wait_for(t_ns)
+        return RawFrame(self._world.render(index), t_ns, pixel_format="bgr24")
 
     def close(self) -> None:
         """A world holds nothing open."""

@@ -16,10 +16,11 @@ import av.logging
 import numpy as np
 from av.video.reformatter import VideoReformatter
 
-from stillwatch.base import Clock, FrameFlag, SourceError, scrub
+from stillwatch.base import FrameFlag, SourceError, scrub
 from stillwatch.settings import SourceConfig
 from stillwatch.sources.base import PacketTap, RawFrame, SourceInfo
 from stillwatch.sources.blockiness import BlockinessJump
+from stillwatch.sources.pace import Pace
 from stillwatch.sources.pixels import PixelScale
 from stillwatch.sources.timestamps import NS
 
@@ -31,7 +32,6 @@ STAMPLESS_FORMATS = frozenset(
     {"h264", "hevc", "vvc", "mjpeg", "m4v", "mpegvideo", "obu", "cavsvideo", "dirac", "png_pipe", "jpeg_pipe", "image2"}
 )
 LARGEST_CLAIM = 10**9  # frame counts beyond this, or below 1, are nonsense (field notes 22)
-LONGEST_WAIT_S = 2.0  # of a paced file, for one frame: an end must not wait for it longer
 DAMAGE_HOLD_NS = 2 * NS  # how long damage is taken to spread where no key frame comes
 
 
@@ -185,12 +185,12 @@ def reason(error: BaseException) -> str:
 class VideoFileSource:
     """A video file, read to its end, `loop` times. At a loop's seam stream time goes on by one interval.
 
-    With `pace`, a clock, no frame comes earlier than its time stamp says, as from a camera; but none is left out.
+    With `pace` no frame comes earlier than its time stamp says, as from a camera; but none is left out.
     """
 
     live = False
 
-    def __init__(self, path: str, config: SourceConfig, *, loop: int = 1, pace: Clock | None = None):
+    def __init__(self, path: str, config: SourceConfig, *, loop: int = 1, pace: Pace | None = None):
         self.info = SourceInfo(path, "file")
         self._path = path
         self._config = config
@@ -202,7 +202,6 @@ class VideoFileSource:
         self._span = _LoopSpan(config.fallback_rate_hz)
         self._problem = ""
         self._pace = pace
-        self._began: tuple[int, int] | None = None  # monotonic and stream time of the first frame
         self.packet_tap: PacketTap | None = None
 
     def open(self) -> None:
@@ -230,7 +229,8 @@ class VideoFileSource:
             frame = self._next()
             if frame is not None:
                 frame.source_ns = self._span.place(frame.source_ns)
-                self._wait_for(frame.source_ns)
+                if self._pace is not None:
+                    self._pace.wait_for(frame.source_ns)
                 return frame
             self._note_missing()
             self._loops_left -= 1
@@ -240,15 +240,6 @@ class VideoFileSource:
             self.close()
             self._span.restart()
             self.open()
-
-    def _wait_for(self, source_ns: int | None) -> None:
-        if self._pace is None or source_ns is None:
-            return
-        now_ns = self._pace.monotonic_ns()
-        self._began = self._began or (now_ns, source_ns)
-        early_ns = (source_ns - self._began[1]) - (now_ns - self._began[0])
-        if early_ns > 0:
-            self._pace.sleep(min(early_ns / NS, LONGEST_WAIT_S))
 
     def _next(self) -> RawFrame | None:
         decoder = self._decoder

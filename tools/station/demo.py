@@ -12,7 +12,7 @@ import msgspec
 from stillwatch.tools.station.settings import AgentSection, StationSettings
 
 WORLDS = {"seafloor": "transect", "roadside": "road", "hallway": "room"}
-FRAMES = 10_000_000
+FRAMES = 864_000  # a day
 ENDS_WITHIN_S = 10.0
 
 
@@ -32,7 +32,7 @@ class Demo:
     def start(self) -> None:
         """Start the agents."""
         for seed, (name, world) in enumerate(WORLDS.items()):
-            source = f"synthetic:{world}?seed={seed}&n_frames={FRAMES}"
+            source = f"synthetic:{world}?seed={seed}&n_frames={FRAMES}&pace=1"
             command = [sys.executable, "-m", "stillwatch.tools.cli", "run", source]
             command += ["--out", str(self._folder / name), "--fresh", "--quiet"]
             for setting in (f'agent.id="{name}"', f'publish.endpoint="{self._endpoint(name)}"'):

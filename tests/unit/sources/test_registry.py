@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from stillwatch.base.clock import RealClock
+from stillwatch.base.clock import RealClock, VirtualClock
 from stillwatch.base.errors import ConfigError, SourceError
 from stillwatch.settings.config import SourceConfig
 from stillwatch.sources.registry import open_source
@@ -37,6 +37,20 @@ def test_only_network_and_camera_are_live(tmp_path):
     assert not opened("synthetic:transect").live
     assert not opened(tmp_path).live
     assert opened(f"{tmp_path}?live=1").live
+
+
+def test_a_paced_world_comes_no_faster_than_its_frames_were_taken():
+    clock = VirtualClock()
+    source = open_source("synthetic:room?pace=1&n_frames=30", CONFIG, clock)
+    source.open()
+    stamps = [frame.source_ns for frame in iter(source.read, None)]
+    assert len(stamps) == 30
+    assert clock.monotonic_ns() == stamps[-1] - stamps[0] > 0
+
+
+def test_a_pace_is_on_or_off():
+    with pytest.raises(ConfigError, match="pace=2 is neither 0 nor 1"):
+        opened("synthetic:room?pace=2")
 
 
 def test_content_decides_between_image_and_video(tmp_path, image):

@@ -8,6 +8,7 @@ from stillwatch.base.clock import VirtualClock
 from stillwatch.base.errors import ConfigError, SourceError
 from stillwatch.base.frame import FrameFlag
 from stillwatch.settings.config import SourceConfig
+from stillwatch.sources.pace import Pace
 from stillwatch.sources.registry import open_source
 from stillwatch.sources.video import VideoFileSource
 from stillwatch.tools.checks.corpus import clip, encode, picture
@@ -38,12 +39,12 @@ def test_a_loop_goes_on_one_interval_after_its_last_frame(tmp_path):
 
 def test_a_paced_file_comes_no_faster_than_its_stamps_say(tmp_path):
     clock = VirtualClock()
-    stamps = frames_of(encode(tmp_path / "a.mp4", clip(20)), pace=clock)
+    stamps = frames_of(encode(tmp_path / "a.mp4", clip(20)), pace=Pace(clock))
     assert clock.monotonic_ns() == stamps[-1].source_ns - stamps[0].source_ns > 0
     assert len(stamps) == 20
 
 
-def test_only_video_files_are_paced(tmp_path):
+def test_of_files_only_videos_are_paced(tmp_path):
     (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
     for uri in (f"{tmp_path}?pace=1", f"{tmp_path}/a.png?pace=1", f"{tmp_path}/a.png?pace=2"):
         with pytest.raises(ConfigError, match="pace="):
