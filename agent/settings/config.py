@@ -20,7 +20,8 @@ FORMAT = r"^[a-z0-9]{0,16}$"
 ENDPOINT = r"^$|^tcp://.+:\d{1,5}$|^ipc://.+$"
 CONTROL = r"^$|^auto$|^tcp://.+:\d{1,5}$|^ipc://.+$"
 # What a text must be, in the words of a message.
-LOOPBACK = r"^$|^(127\.0\.0\.1|localhost|\[::1\]):\d{1,5}$"
+PORT = r"(6553[0-5]|655[0-2]\d|65[0-4]\d\d|6[0-4]\d{3}|[1-5]\d{4}|\d{1,4})"
+LOOPBACK = rf"^$|^(127\.0\.0\.1|localhost|\[::1\]):{PORT}$"
 TEXTS = {
     AGENT_ID: "1 to 32 of a-z, 0-9, _ and -, the first a letter or digit",
     SIZE: "a size such as 1280x720, or empty",

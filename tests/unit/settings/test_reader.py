@@ -86,6 +86,7 @@ def test_all_faults_are_reported_at_once(write):
         ("novelti.camera=fixed", "--set: novelti.camera: unknown section; did you mean novelty?"),
         ("novelty.camra=fixed", "--set: novelty.camra: unknown key; did you mean camera?"),
         ("source.width=1e9", "--set: source.width: 1000000000.0 is not a whole number"),
+        ("metrics.endpoint=127.0.0.1:65536", "--set: metrics.endpoint: '127.0.0.1:65536' is not an address of this"),
     ],
 )
 def test_a_wrong_override_is_named(override, expected):
