@@ -24,6 +24,7 @@ from stillwatch.base import (
     SnapshotError,
     SourceState,
     combine,
+    redact_uri,
     scrub,
     versions,
 )
@@ -435,7 +436,7 @@ class Agent:
             "agent": self._config.agent.id,
             "run": self._identity[1],
             "config_hash": config_hash(self._config),
-            "source": self._capture.info.uri,
+            "source": redact_uri(self._config.source.uri),  # with its options: what `resume` compares
             "next_sequence": frame.sequence + 1,
             "t_ns": frame.t_ns,
             "finished": finished,
