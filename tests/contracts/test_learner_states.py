@@ -32,7 +32,7 @@ def _with_payloads(seed):
 
 
 # name -> a learner taught by the rows of a seed, with some waiting in its buffer
-MAKERS = {case.name: lambda seed, case=case: case.taught(rows(215, seed)) for case in ALL_LEARNERS}
+MAKERS = {case.name: lambda seed, case=case: case.prepared(rows(215, seed)) for case in ALL_LEARNERS}
 MAKERS |= {"ComponentExemplars": _examples, "StreamGreedy-payloads": _with_payloads}
 
 
@@ -144,7 +144,7 @@ def test_a_negative_mass_scale_or_distance_is_refused(make):
 
 @pytest.mark.parametrize("case", ALL_LEARNERS, ids=lambda case: case.name)
 def test_a_learner_that_has_seen_no_rows_takes_its_width_from_the_state(case):
-    source = case.taught(rows(215))
+    source = case.prepared(rows(215))
     target = type(source)(**source.get_params())
     target.restore(source.state())
     assert target.n_features_in_ == N_DIMS
@@ -153,7 +153,7 @@ def test_a_learner_that_has_seen_no_rows_takes_its_width_from_the_state(case):
 
 @pytest.mark.parametrize("case", ALL_LEARNERS, ids=lambda case: case.name)
 def test_and_stays_as_it_was_where_the_state_is_refused(case):
-    source = case.taught(rows(215))
+    source = case.prepared(rows(215))
     target = type(source)(**source.get_params())
     for state in ({}, {"x": np.zeros(3), "exemplars": np.zeros(3)}, source.state() | {"stranger": np.zeros(1)}):
         with pytest.raises(SnapshotError):

@@ -131,7 +131,7 @@ INVALID = {
 
 
 def test_invalid_rows_are_refused_and_teach_nothing(case):
-    learner = case.taught(rows(200))
+    learner = case.prepared(rows(200))
     before = state_hash(learner.state())
     for name, X in INVALID.items():
         for verb in (
@@ -145,7 +145,7 @@ def test_invalid_rows_are_refused_and_teach_nothing(case):
 
 
 def test_one_invalid_row_among_good_ones_refuses_the_whole_call(case):
-    learner = case.taught(rows(200))
+    learner = case.prepared(rows(200))
     before = state_hash(learner.state())
     X = rows(100)
     X[77, 1] = np.nan
@@ -155,7 +155,7 @@ def test_one_invalid_row_among_good_ones_refuses_the_whole_call(case):
 
 
 def test_no_rows_teach_nothing(case):
-    learner = case.taught(rows(200))
+    learner = case.prepared(rows(200))
     before = state_hash(learner.state())
     with contextlib.suppress(ValueError):  # refused or not, as the learner likes
         case.teach(learner, np.zeros((0, N_DIMS)))
@@ -192,7 +192,7 @@ def finite(request):
 
 def test_state_and_answers_are_finite_after_any_finite_input(case, finite):
     for name, X in finite.items():
-        learner = case.taught(X).flush()
+        learner = case.prepared(X).flush()
         for key, array in learner.state().items():
             assert np.isfinite(array).all(), f"{name}: {key}"
         for array in case.answers(learner, np.concatenate([X[:20], rows(20)])):
@@ -201,7 +201,7 @@ def test_state_and_answers_are_finite_after_any_finite_input(case, finite):
 
 def test_it_goes_on_learning_after_any_finite_input(case, finite):
     for name, X in finite.items():
-        learner = case.taught(X)
+        learner = case.prepared(X)
         before = state_hash(learner.state())
         case.teach(learner, rows(300, seed=5))
         assert state_hash(learner.state()) != before, name
@@ -213,7 +213,7 @@ def test_it_goes_on_learning_after_any_finite_input(case, finite):
 
 def test_asking_changes_nothing(case):
     X = rows(300)
-    learner = case.taught(X)
+    learner = case.prepared(X)
     before = state_hash(learner.state())
     first = case.answers(learner, X)
     for again, wanted in zip(case.answers(learner, X), first, strict=True):
@@ -234,7 +234,7 @@ def test_asking_between_rows_does_not_change_what_is_learnt(case):
 
 def test_a_row_is_answered_alike_alone_and_among_others(case):
     X = rows(150)
-    learner = case.taught(rows(300))
+    learner = case.prepared(rows(300))
     together = case.answers(learner, X)
     alone = [case.answers(learner, X[i : i + 1]) for i in range(0, 150, 29)]
     for a, whole in enumerate(together):
@@ -264,7 +264,7 @@ def test_a_restored_learner_continues_identically(case):
 
 def test_state_goes_through_a_file_without_pickle(case):
     X = rows(200)
-    first, second, file = case.taught(X), case.make(), io.BytesIO()
+    first, second, file = case.prepared(X), case.make(), io.BytesIO()
     np.savez(file, **first.state())
     file.seek(0)
     with np.load(file, allow_pickle=False) as saved:
@@ -273,7 +273,7 @@ def test_state_goes_through_a_file_without_pickle(case):
 
 
 def test_state_is_a_copy(case):
-    learner = case.taught(rows(200))
+    learner = case.prepared(rows(200))
     before = state_hash(learner.state())
     for array in learner.state().values():
         if array.flags.writeable:
@@ -292,7 +292,7 @@ def test_memory_is_the_same_from_the_first_row_to_the_last(case):
 
 def test_a_long_call_takes_little_more_than_its_rows(case):
     X = rows(1_200)
-    learner = case.taught(rows(200))  # what is made lazily is made
+    learner = case.prepared(rows(200))  # what is made lazily is made
     tracemalloc.start()
     try:
         case.teach(learner, X)
@@ -331,7 +331,7 @@ def test_a_constructor_only_assigns(case):
 
 
 def test_settings_changed_after_memory_was_taken_are_refused_until_it_is_taken_anew(case):
-    learner = case.taught(rows(100))
+    learner = case.prepared(rows(100))
     before = state_hash(learner.state())
     name = setting_of(learner, "seed")
     learner.set_params(**{name: getattr(learner, name) + 17})
@@ -342,7 +342,7 @@ def test_settings_changed_after_memory_was_taken_are_refused_until_it_is_taken_a
 
 
 def test_settings_that_cannot_work_are_refused_by_allocate_and_change_nothing(case):
-    learner = case.taught(rows(100))
+    learner = case.prepared(rows(100))
     before = state_hash(learner.state())
     for width in (0, -1):
         with pytest.raises(ValueError, match=f"n_features: {width} is below 1"):
@@ -370,13 +370,13 @@ def test_a_learner_without_rows_says_so_whatever_is_asked(case):
 
 
 def test_fit_is_a_new_learners_partial_fit_and_flush(case):
-    X, learner = rows(300), case.taught(rows(100, seed=8))
+    X, learner = rows(300), case.prepared(rows(100, seed=8))
     learner.fit(X, np.sin(X[:, 0]))
     assert state_hash(learner.state()) == state_hash(case.taught(X).flush().state())
 
 
 def test_a_summary_is_made_of_copies_with_names(case):
-    learner = case.taught(rows(300))
+    learner = case.prepared(rows(300))
     before = state_hash(learner.state())
     for name, array in learner.summary().items():
         assert isinstance(array, np.ndarray), name

@@ -4,6 +4,7 @@ Used by tests/contracts/test_learners.py and test_learner_states.py. A learner o
 here joins with its default settings; what only one learner promises is in its own tests.
 """
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from stillwatch.learn import GaussianProcessActiveSet, MemoryBoundedMixture, Mem
 from stillwatch.learn.base import Estimator
 
 N_DIMS = 4
+_prepared: dict[tuple, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,13 @@ class Case:
 
     def taught(self, X: np.ndarray) -> Any:
         return self.teach(self.make(), X)
+
+    def prepared(self, X: np.ndarray) -> Any:
+        """Return a copy of one learner that was taught X: for tests of what comes after learning."""
+        key = (self.name, X.dtype, X.shape, X.tobytes())
+        if key not in _prepared:
+            _prepared[key] = self.taught(X)
+        return copy.deepcopy(_prepared[key])
 
 
 def _mixture(covariance: str, **given) -> Case:

@@ -3,7 +3,9 @@
 Pictures are drawn, so that outlines can be checked by eye in the screenshots.
 """
 
+import atexit
 import contextlib
+import functools
 import socket
 import threading
 import time
@@ -11,6 +13,7 @@ import warnings
 
 import cv2
 import numpy as np
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from stillwatch.tools.station.access import Gate, Passwords
 from stillwatch.tools.station.bulletin import Bulletin
@@ -163,7 +166,20 @@ class Station:
 
 def client_of(station, address="http://localhost"):
     """Return a client that follows no redirects, as the tests look at them, and raises the application's own faults."""
-    return TestClient(station.app, base_url=address, follow_redirects=False)
+    client = TestClient(station.app, base_url=address, follow_redirects=False)
+    client.portal = event_loop()
+    return client
+
+
+@functools.cache
+def event_loop() -> BlockingPortal:
+    """Return the one loop in which all requests of this process are answered, as a station's are.
+
+    A client without one starts a thread and a loop for each request, which takes longer than most answers.
+    """
+    opened = contextlib.ExitStack()
+    atexit.register(opened.close)
+    return opened.enter_context(start_blocking_portal())
 
 
 @contextlib.contextmanager

@@ -20,18 +20,24 @@ KINDS = (
     "pigeon", "rhino", "rooster", "saxophone", "scorpion", "snoopy", "soccer_ball", "starfish", "stegosaurus",
     "stop_sign", "umbrella", "watch", "wheelchair", "wild_cat", "windsor_chair", "yin_yang",
 )  # fmt: skip
+PICTURES = 4  # of a kind
 CUT_PX = 96  # longer side at which an outline is looked for
 LEAST_SHARE, MOST_SHARE = 0.12, 0.85  # of a picture, that a believable outline covers
 FAINTEST = 64  # of 255: less of a pixel than that is no part of an actor
 
 
 @functools.lru_cache(maxsize=64)
-def cut_outs(data: pathlib.Path, kind: str, n: int = 4) -> tuple[np.ndarray, ...]:
-    """Return the first n pictures of a kind cut out: (h, w, 4) uint8 BGRA, trimmed to what is not transparent."""
+def coded_pictures(data: pathlib.Path, kind: str) -> tuple[np.ndarray, ...]:
+    """Return the bytes of a kind's first pictures, uint8: those that a world chooses among."""
     with zipfile.ZipFile(data / "caltech" / "train.zip") as pictures:
         names = sorted(name for name in pictures.namelist() if name.startswith(f"{kind}/") and name.endswith(".jpg"))
-        coded = [np.frombuffer(pictures.read(name), np.uint8) for name in names[:n]]
-    return tuple(cut_out(decoded(code)) for code in coded)
+        return tuple(np.frombuffer(pictures.read(name), np.uint8) for name in names[:PICTURES])
+
+
+@functools.lru_cache(maxsize=64 * PICTURES)
+def actor(data: pathlib.Path, kind: str, which: int) -> np.ndarray:
+    """Return one of a kind's pictures cut out: (h, w, 4) uint8 BGRA, trimmed to what is not transparent."""
+    return cut_out(decoded(coded_pictures(data, kind)[which]))
 
 
 def cut_out(picture: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from stillwatch.tools.evaluate.suite import transforms
-from stillwatch.tools.evaluate.suite.actors import KINDS, cut_outs, sized
+from stillwatch.tools.evaluate.suite.actors import KINDS, actor, coded_pictures, sized
 from stillwatch.tools.evaluate.suite.clips import Stream, read_picture, stamp_ns
 from stillwatch.tools.evaluate.suite.plates import FLOORS
 from stillwatch.tools.evaluate.suite.worlds import HEIGHT, LEARN_S, N_FRAMES, RATE_HZ, TOLERANCE_FRAMES, WIDTH
@@ -93,8 +93,8 @@ class Voyage:
         things: list[Thing] = []
         met = 0
         while met < self.n_frames:
-            kind = cut_outs(data, str(rng.choice(kinds)))
-            sprite = sized(kind[int(rng.integers(2))], int(rng.integers(24, 44)), bool(rng.random() < 0.5))
+            thing = actor(data, str(rng.choice(kinds)), int(rng.integers(2)))
+            sprite = sized(thing, int(rng.integers(24, 44)), bool(rng.random() < 0.5))
             pose = self.poses[met]
             depth = float(rng.uniform(1.0, 1.25))
             x, y = (pose.x, pose.y) + rng.uniform(-0.4, 0.4, 2) * (WIDTH, HEIGHT)
@@ -109,8 +109,9 @@ class Voyage:
         learnt = round(LEARN_S * self.rate_hz)
         at = learnt + int(rng.integers(20, 50))
         while at < self.n_frames - 30:
-            kind = cut_outs(data, kinds.pop())
-            sprite = sized(kind[int(rng.integers(len(kind)))], int(rng.integers(50, 95)), bool(rng.random() < 0.5))
+            kind = kinds.pop()
+            thing = actor(data, kind, int(rng.integers(len(coded_pictures(data, kind)))))
+            sprite = sized(thing, int(rng.integers(50, 95)), bool(rng.random() < 0.5))
             pose, lane = self.poses[at], rng.uniform(-0.25, 0.25) * HEIGHT
             lying = Thing(sprite, pose.x, pose.y + lane, at, 1.0, (0.0, 0.0), (0, self.n_frames - 1), False)
             seen = self._seen(lying)

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 
 from stillwatch.tools.evaluate.suite import transforms
-from stillwatch.tools.evaluate.suite.actors import KINDS, cut_outs, placed, sized
+from stillwatch.tools.evaluate.suite.actors import KINDS, actor, coded_pictures, placed, sized
 from stillwatch.tools.evaluate.suite.clips import Stream, stamp_ns
 from stillwatch.tools.evaluate.suite.plates import plate, strip
 from stillwatch.tools.evaluate.truth import Truth, merged
@@ -151,9 +151,8 @@ class MadeWorld:
             at += int(rng.integers(8, 24)) + (30 if is_new else 0)
 
     def _sprite(self, rng, data: pathlib.Path, kind: str, height_px: int, which: int | None = None) -> np.ndarray:
-        choices = cut_outs(data, kind)
-        which = int(rng.integers(len(choices))) if which is None else which
-        return sized(choices[which], height_px, bool(rng.random() < 0.5))
+        which = int(rng.integers(len(coded_pictures(data, kind)))) if which is None else which
+        return sized(actor(data, kind, which), height_px, bool(rng.random() < 0.5))
 
     # -- truth -----------------------------------------------------------------------------------------------
 

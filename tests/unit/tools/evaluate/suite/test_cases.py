@@ -140,7 +140,7 @@ def run_command(*words):
 @pytest.mark.slow
 def test_one_world_printed_as_json_has_the_bound_names(capsys, monkeypatch):
     data_dir("caltech")
-    monkeypatch.setattr(cases, "make_world", lambda seed, data: MadeWorld(seed, data, 240))
+    monkeypatch.setattr(cases, "make_world", lambda seed, data: MadeWorld(seed, data, 210))
     assert run_command("--groups", "made", "--worlds", "1", "--baselines", "difference", "--json") == 0
     result = of_schema("evaluate suite", capsys.readouterr().out)
     assert {"rows", "found", "total", "false_alerts_per_hour", "mean_auc"} <= set(result)

@@ -1,5 +1,7 @@
 """Worlds of a moving camera: truth is what is in the pictures; any frame by itself; the same bits for the same seed."""
 
+import functools
+
 import numpy as np
 import pytest
 from data_location import data_dir
@@ -13,9 +15,12 @@ def data():
     return data_dir("underwater").parent
 
 
+made = functools.cache(Voyage)  # tests look at them, and leave them as they were
+
+
 @pytest.fixture(scope="module", params=[0, 2, 3])
 def voyage(request, data):
-    return Voyage(request.param, data)
+    return made(request.param, data)
 
 
 def without_news(voyage, i):
@@ -50,13 +55,13 @@ def test_the_same_seed_gives_the_same_frames_in_any_order(data, voyage):
 
 
 def test_every_course_is_taken_and_one_of_six_is_quiet(data):
-    voyages = [Voyage(seed, data) for seed in range(len(COURSES))]
+    voyages = [made(seed, data) for seed in range(len(COURSES))]
     assert {voyage.course for voyage in voyages} == set(COURSES)
     assert [bool(voyage.truth().spans) for voyage in voyages] == [True, True, True, True, False, True]
 
 
 def test_a_late_camera_stands_still_at_first(data):
-    poses = Voyage(5, data).poses
+    poses = made(5, data).poses
     assert len(set(poses[:90])) == 1
     assert len(set(poses[110:])) > 200
 
