@@ -3,6 +3,7 @@
 What transport tests ask for: sockets that cannot leak."""
 
 import gc
+import os
 import random
 
 import hypothesis
@@ -10,6 +11,9 @@ import pytest
 import zmq
 
 from stillwatch.base import secrets
+
+# Parsers of commands ask gettext for each of their words, which looks for translations on the disk each time; not in C.
+os.environ["LANGUAGE"] = "C"
 
 # No deadline: on a machine with other work a first example that compiles or waits takes as long as it takes.
 hypothesis.settings.register_profile("stillwatch", deadline=None)

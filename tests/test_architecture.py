@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from places import ROOT
+from syntax import looks_inside, reads_of_a_clock, statements
 
 TOP = ("agent", "kernels", "transport", "configs", "tools")
 CLOCK, WIRE, DISK, LIVE, THIN, MIRROR = (
@@ -89,10 +90,6 @@ CONFINED = {
     "shelve": (),
 }  # fmt: skip
 HEAVY = {"matplotlib", "sklearn", "scipy", "river", "kmedoids", "mcap", "pandas", "pyarrow"}
-CLOCKS = set(
-    "time monotonic monotonic_ns time_ns perf_counter perf_counter_ns process_time process_time_ns thread_time "
-    "thread_time_ns sleep now utcnow today".split()
-)
 # Tests that still look inside: what they need becomes public behaviour or a contract test, then they leave this list.
 LOOKS_INSIDE = {"tests/unit/kernels/test_kernel_cache.py", "tests/conftest.py"}
 MAX_FILE_LINES = 500
@@ -138,14 +135,13 @@ def wing_of(module: str) -> str:
 @functools.cache
 def imports_of(path: pathlib.Path) -> list[tuple[str, str, bool]]:
     """Return (module, name or '', is inside a function) of every import in a file."""
-    tree, found = tree_of(path), []
-    inner = {id(node) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for node in ast.walk(f)}
-    for node in ast.walk(tree):
+    found = []
+    for node, is_inside in statements(tree_of(path)):
         if isinstance(node, ast.Import):
-            found += [(alias.name, "", id(node) in inner) for alias in node.names]
+            found += [(alias.name, "", is_inside) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}: relative import"
-            found += [(node.module or "", alias.name, id(node) in inner) for alias in node.names]
+            found += [(node.module or "", alias.name, is_inside) for alias in node.names]
     return found
 
 
@@ -273,17 +269,6 @@ def test_tools_load_heavy_libraries_only_when_asked():
     )
 
 
-def reads_of_a_clock(tree: ast.AST) -> Iterator[str]:
-    """Yield what a file reads of the machine's clocks: time.x, `from time import x`, datetime.now and its kin."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "time":
-            yield f"{node.lineno} from time import {', '.join(alias.name for alias in node.names)}"
-        elif isinstance(node, ast.Attribute) and node.attr in CLOCKS:
-            root = ast.unparse(node.value)
-            if root in ("time", "datetime", "date", "datetime.datetime", "datetime.date"):
-                yield f"{node.lineno} {root}.{node.attr}"
-
-
 def test_only_the_clock_reads_the_time():
     assert_none(
         [
@@ -326,7 +311,7 @@ def test_no_function_is_longer_than_a_screen():
         [
             f"{name_of(path)}:{node.lineno} {node.name} has {node.end_lineno - node.lineno + 1} lines"
             for path in SOURCES
-            for node in ast.walk(tree_of(path))
+            for node, _ in statements(tree_of(path))
             if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES
         ]
     )
@@ -430,32 +415,6 @@ def test_what_every_command_shares_and_the_question_of_health_load_no_agent():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "set()"
-
-
-def looks_inside(tree: ast.AST) -> Iterator[str]:
-    """Yield reads of names with one leading underscore that the file does not define itself, as its doubles do."""
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    own |= {
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.ctx, ast.Store)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stillwatch"):
-            named = [alias.name for alias in node.names]
-        elif isinstance(node, ast.Attribute):
-            is_above = isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "super"
-            named = [node.attr] if is_above or node.attr not in own else []
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("monkeypatch.setattr", "getattr", "setattr"):
-            named = [arg.value for arg in node.args[1:2] if isinstance(arg, ast.Constant)]
-        else:
-            continue
-        for name in named:
-            if re.match(r"_[a-z]", str(name)) and name not in ("_replace", "_asdict", "_fields"):  # a named tuple's own
-                yield f"{node.lineno} {name}"
 
 
 def test_tests_do_not_look_inside():

@@ -4,6 +4,7 @@ The `reference` command, which `make docs` runs. It must not hold a command's or
 """
 
 import argparse
+import functools
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
+@functools.cache
 def parser_of(command: str) -> argparse.ArgumentParser:
     """Return the parser of one command with its arguments."""
     parser = build_parser(command.split())
