@@ -33,8 +33,14 @@ def socket(kind, endpoint):
     return s
 sub, page, ctl = socket(zmq.SUB, data), socket(zmq.DEALER, snapshot), socket(zmq.DEALER, control)
 import msgpack
-page.send(msgpack.packb({"id": "stranger", "epoch": 0, "stamp": 0}))
-ctl.send(msgpack.packb({"id": "stranger", "command": "status"}))
+def say(s, words):  # who is turned away before that has nobody to say it to, and would wait for ever
+    s.setsockopt(zmq.SNDTIMEO, 500)
+    try:
+        s.send(msgpack.packb(words))
+    except zmq.Again:
+        pass
+say(page, {"id": "stranger", "epoch": 0, "stamp": 0})
+say(ctl, {"id": "stranger", "command": "status"})
 poller = zmq.Poller()
 for s in (sub, page, ctl):
     poller.register(s, zmq.POLLIN)
