@@ -4,13 +4,15 @@ Called by each module of kernels/. It must not hold a kernel itself, nor any sta
 """
 
 import atexit
+import contextlib
+import fcntl
 import functools
 import hashlib
 import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numba
@@ -21,6 +23,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.runtime import rtsys
 
 COMPLETE = "complete"  # a file in the cache folder, once every kernel is there
+_LOCK = ".compiling"  # a file there, held by the process that compiles
 
 
 def _cache_dir() -> str | None:
@@ -61,6 +64,35 @@ def _copy_of(path: pathlib.Path) -> str | None:
 CACHE_DIR = _cache_dir()
 if CACHE_DIR:
     numba.config.CACHE_DIR = CACHE_DIR  # type: ignore[attr-defined]
+
+
+class _OneCompiler:
+    """Lets one process at a time compile for a folder; entered again within, since compilers load what a kernel calls.
+
+    numba numbers what a process compiles, and the number is part of each symbol's name. Two processes that fill a cache
+    at once leave callers of one beside callees of the other: names that do not meet, so that a caller keeps its own
+    copy of what it calls, with other bits than in a process that compiled both.
+    Entered with numba's lock of compilers held. A disk that knows no locks is written all the same.
+    """
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    @contextlib.contextmanager
+    def __call__(self, folder: str) -> Iterator[None]:
+        with contextlib.ExitStack() as held:
+            if not self._depth:
+                with contextlib.suppress(OSError):
+                    lock = held.enter_context(open(os.path.join(folder, _LOCK), "ab"))
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+
+
+_one_compiler = _OneCompiler()
 
 
 class _Cache(FunctionCache):
@@ -122,11 +154,14 @@ class Kernel(CPUDispatcher):
                     self.add_overload(held)
 
     def _compile(self, signature: Any) -> None:
-        self._can_compile = True
-        try:
-            self.compile(signature)
-        finally:
-            self._can_compile = False
+        """Compile one signature; or load it, where another process compiled it while this one waited for its turn."""
+        folder = self._cache.cache_path
+        with _one_compiler(folder) if folder else contextlib.nullcontext():
+            self._can_compile = True
+            try:
+                self.compile(signature)  # asks the cache once more
+            finally:
+                self._can_compile = False
 
     def _search_new_conversions(self, *args: Any, **kws: Any) -> bool:
         """Called by numba before it refuses types that it has no code for: at the first call it has none at all."""

@@ -5,6 +5,8 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import pytest
@@ -95,6 +97,21 @@ def test_a_second_process_loads_what_the_first_compiled_and_no_sooner_than_it_is
     )
     first, second = (in_a_process(code, STILLWATCH_CACHE_DIR=str(tmp_path)) for _ in range(2))
     assert (first, second) == (["1", "1", "0", "1"], ["0", "1", "1", "0"])
+
+
+def test_processes_that_fill_a_cache_at_once_compile_each_kernel_in_one_of_them_only(tmp_path):
+    """Else callers of one stand beside callees of the other, under names that do not meet, and bits differ."""
+    code = (
+        "from stillwatch.kernels import sparse_code as m; from stillwatch.kernels._jit import Kernel\n"
+        "made = [kernel for kernel in vars(m).values() if isinstance(kernel, Kernel)]\n"
+        "[kernel.load() for kernel in made]\n"
+        "print(*(f'{kernel.__name__}:{sum(kernel.stats.cache_misses.values())}' for kernel in made))"
+    )
+    with ThreadPoolExecutor(3) as pool:
+        counts = pool.map(lambda _: in_a_process(code, STILLWATCH_CACHE_DIR=str(tmp_path)), range(3))
+    compiled = Counter(word.split(":")[0] for words in counts for word in words if word.endswith(":1"))
+    assert set(compiled) >= {"pursue", "code_and_pool", "subtract"}
+    assert set(compiled.values()) == {1}
 
 
 def test_threads_that_are_the_first_to_call_a_kernel_all_get_its_result():
