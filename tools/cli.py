@@ -4,6 +4,7 @@ Called by the `stillwatch` entry point. It must stay free of heavy imports: `sti
 """
 
 import argparse
+import atexit
 import difflib
 import importlib
 import os
@@ -270,5 +271,31 @@ def main(argv: list[str] | None = None) -> int:
         return int(ExitCode.FAULT)
 
 
+def leave(code: int) -> None:
+    """End the process with this exit code, whatever threads are still about.
+
+    A thread that nobody waits for any more (a camera that does not answer, a picture half decoded) may be inside
+    OpenCV, which takes the interpreter's lock when it returns: a segmentation fault where the interpreter is half
+    taken down. So what an interpreter does at its end is done here, but for the taking down.
+    """
+    if any(thread.daemon for thread in threading.enumerate()):
+        threading._shutdown()  # type: ignore[attr-defined]  # waits for the threads that are no daemons
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (BrokenPipeError, ValueError):  # its reader went away; closed
+                pass
+            except OSError:
+                code = code or int(ExitCode.FAULT)
+        os._exit(code)
+    sys.exit(code)
+
+
+def script() -> None:
+    """The console script."""
+    leave(main())
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    script()

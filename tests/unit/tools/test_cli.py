@@ -244,3 +244,25 @@ def test_a_password_is_not_shown_by_a_fault_of_ours(monkeypatch, capsys):
     said = capsys.readouterr().err
     assert "ZeroDivisionError" in said
     assert "sesame" not in said
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_process_ends_with_its_code_while_abandoned_threads_are_inside_opencv(code):
+    """They take the interpreter's lock when they return: at a usual end the process died of a signal instead."""
+    script = (
+        "import atexit, sys, threading, time, cv2, numpy as np; from stillwatch.tools.cli import leave\n"
+        "picture = cv2.imencode('.png', np.zeros((900, 1200, 3), np.uint8))[1]\n"
+        "def decode():\n"
+        "    while True: cv2.imdecode(picture, 1)\n"
+        "def last_words():\n"
+        "    time.sleep(0.3); print('waited for', flush=True)\n"
+        "for work, daemon in ((decode, True), (decode, True), (last_words, False)):\n"
+        "    threading.Thread(target=work, daemon=daemon).start()\n"
+        "atexit.register(print, 'and told at the end')\n"
+        "print('said before', end=' ')\n"
+        f"leave({code})"
+    )
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (code, "")
+        assert done.stdout.split("\n") == ["said before waited for", "and told at the end", ""]
