@@ -12,6 +12,18 @@ from stillwatch.kernels._jit import reduction_kernel
 from stillwatch.kernels._types import f4, i8, matrix, read_matrix, vector
 
 
+@reduction_kernel(types.void(read_matrix(f4), i8, read_matrix(f4), i8, vector(f4)))
+def _squared_distances(rows, p, columns, n, squares):
+    """Write the squared distances of row p to the first n columns."""
+    for s in range(n):
+        squares[s] = np.float32(0.0)
+    for d in range(rows.shape[1]):
+        value = rows[p, d]
+        for s in range(n):
+            step = value - columns[d, s]
+            squares[s] += step * step
+
+
 @reduction_kernel(types.void(read_matrix(f4), read_matrix(f4), i8, vector(f4), vector(f4)))
 def nearest_kept(rows, columns, n, squares, out):
     """Write the distance of each row to the nearest of the n kept ones.
@@ -27,13 +39,7 @@ def nearest_kept(rows, columns, n, squares, out):
     out : (n_rows,) float32, written
     """
     for p in range(out.shape[0]):
-        for s in range(n):
-            squares[s] = np.float32(0.0)
-        for d in range(rows.shape[1]):
-            value = rows[p, d]
-            for s in range(n):
-                step = value - columns[d, s]
-                squares[s] += step * step
+        _squared_distances(rows, p, columns, n, squares)
         least = squares[0]
         for s in range(1, n):
             least = min(least, squares[s])
@@ -56,13 +62,7 @@ def nearest_of_groups(rows, columns, n_groups, size, squares, out):
     """
     n = n_groups * size
     for p in range(rows.shape[0]):
-        for s in range(n):
-            squares[s] = np.float32(0.0)
-        for d in range(rows.shape[1]):
-            value = rows[p, d]
-            for s in range(n):
-                step = value - columns[d, s]
-                squares[s] += step * step
+        _squared_distances(rows, p, columns, n, squares)
         for g in range(n_groups):
             least = squares[g * size]
             for s in range(g * size + 1, (g + 1) * size):

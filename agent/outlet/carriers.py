@@ -22,6 +22,29 @@ PORT_RETRY_S = 5
 TRIM_EVERY = 1000  # connections after which what they left in the allocator goes back to the system
 
 
+class _Port:
+    """When a port that is not ours is tried again, and who is told of it."""
+
+    def __init__(self, clock: Clock, on_state: OnState | None):
+        self._clock, self._on_state = clock, on_state
+        self._tried_ns = 0
+
+    def failed(self) -> None:
+        """Count from now on until it is due again."""
+        self._tried_ns = self._clock.monotonic_ns()
+
+    def is_due(self) -> bool:
+        """Whether to try again now; PORT_RETRY_S later the next time."""
+        is_due = self._clock.monotonic_ns() - self._tried_ns >= PORT_RETRY_S * NS
+        if is_due:
+            self.failed()
+        return is_due
+
+    def tell(self, code: str, text: str) -> None:
+        if self._on_state is not None:
+            self._on_state(code, text)
+
+
 class RunFolderCarrier:
     """Writes every message into the run folder. agent/process/app.py finishes the folder after the sender has ended."""
 
@@ -55,10 +78,8 @@ class LiveCarrier:
     ):
         self._publisher = publisher
         self._commands = commands
-        self._clock = clock
         self._strict = strict
-        self._on_state = on_state
-        self._tried_ns = 0
+        self._port = _Port(clock, on_state)
         self._times_closed = 0
         self._trimmed_at = 0
         self.is_open = False
@@ -74,12 +95,12 @@ class LiveCarrier:
         except TransportError as error:
             if self._strict:
                 raise
-            self._tried_ns = self._clock.monotonic_ns()
+            self._port.failed()
             text = (
                 f"nobody can listen yet: {error}. The run goes on and tries again every {PORT_RETRY_S} s; a port "
                 "of its own: --set publish.endpoint=tcp://127.0.0.1:5580"
             )
-            self._tell("port_taken", text)
+            self._port.tell("port_taken", text)
             return
         self.is_open = True
 
@@ -118,25 +139,19 @@ class LiveCarrier:
         self._publisher.close(0)
         self.is_open = False
         self._times_closed += 1
-        self._tried_ns = self._clock.monotonic_ns()
+        self._port.failed()
         most = f"more than {MAX_CONNECTIONS} connections, which no stations need"
-        self._tell("ports_crowded", f"{most}: all are closed, and taken again in {PORT_RETRY_S} s")
+        self._port.tell("ports_crowded", f"{most}: all are closed, and taken again in {PORT_RETRY_S} s")
 
     def _try_again(self) -> None:
-        now_ns = self._clock.monotonic_ns()
-        if now_ns - self._tried_ns < PORT_RETRY_S * NS:
+        if not self._port.is_due():
             return
-        self._tried_ns = now_ns
         try:
             self._publisher.open()
         except TransportError:
             return
         self.is_open = True
-        self._tell("port_bound", f"listeners are served again on {self._publisher.bound_endpoint}")
-
-    def _tell(self, code: str, text: str) -> None:
-        if self._on_state is not None:
-            self._on_state(code, text)
+        self._port.tell("port_bound", f"listeners are served again on {self._publisher.bound_endpoint}")
 
 
 class ThinCarrier:
@@ -154,11 +169,9 @@ class ThinCarrier:
         on_state: OnState | None = None,
     ):
         self._make_link = make_link
-        self._clock = clock
         self._strict = strict
-        self._on_state = on_state
+        self._port = _Port(clock, on_state)
         self._unfolder = Unfolder()  # the mirror wants whole models
-        self._tried_ns = 0
         self._attempt: threading.Thread | None = None  # to bind the port: a name may take many seconds to resolve
         self._is_waited_for = False
         self.tx_bytes = 0
@@ -174,8 +187,8 @@ class ThinCarrier:
                 self._link.close()
                 raise
             self._is_waited_for = True
-            self._tried_ns = self._clock.monotonic_ns()
-            self._tell(
+            self._port.failed()
+            self._port.tell(
                 "link_port_taken", f"alerts wait for the link: {error}; it is tried again every {PORT_RETRY_S} s"
             )
 
@@ -193,19 +206,13 @@ class ThinCarrier:
         self._link.close()
 
     def _try_again(self) -> None:
-        now_ns = self._clock.monotonic_ns()
         if self._link.is_connected:
             self._is_waited_for = False
-            self._tell("link_port_bound", "the link's port is bound: what waited is sent")
-        elif now_ns - self._tried_ns >= PORT_RETRY_S * NS and (self._attempt is None or not self._attempt.is_alive()):
-            self._tried_ns = now_ns
+            self._port.tell("link_port_bound", "the link's port is bound: what waited is sent")
+        elif (self._attempt is None or not self._attempt.is_alive()) and self._port.is_due():
             self._attempt = threading.Thread(target=self._connect, name="link-port", daemon=True)
             self._attempt.start()
 
     def _connect(self) -> None:
         with contextlib.suppress(LinkError):
             self._link.connect()
-
-    def _tell(self, code: str, text: str) -> None:
-        if self._on_state is not None:
-            self._on_state(code, text)

@@ -91,9 +91,10 @@ class Unlikeness(Composed):
 
     def _look(self, unlikeness: np.ndarray, rows: Rows) -> list[Sighting]:
         """Return who stands out, and note how familiar they look: nobody familiar is strange."""
-        sightings = self._habituation.mark(self._visits.look(unlikeness, rows), rows)
+        sightings = self._visits.look(unlikeness, rows)
         if not self._habituates:
             return sightings
+        sightings = self._habituation.mark(sightings, rows)
         familiar = self._familiar[: len(unlikeness)]
         self._habituation.familiar(sightings, rows.grid_shape, familiar)
         news = [1.0 - float(familiar[sighting.patches].mean()) for sighting in sightings]
@@ -132,7 +133,8 @@ class Unlikeness(Composed):
         if judgement is not None and is_ready:
             self._traffic.learn(judgement.surprise, self._level.is_least(judgement.surprise), t_ns)
             self._level.learn(judgement.statistics[0], t_ns, in_event)
-            self._habituation.learn(judgement.sightings, t_ns)
+            if self._habituates:
+                self._habituation.learn(judgement.sightings, t_ns)
             return self._visits.learn(judgement.sightings, rows.grid_shape, t_ns)
         return []
 

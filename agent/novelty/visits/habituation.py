@@ -53,8 +53,8 @@ class _Seen:
     """
 
     kept: np.ndarray = saved_array((MARK_DIMS, MARKED_SECONDS * MARKS), np.float32, fill=_NOBODY)
-    now: np.ndarray = saved_array((MARKS, MARK_DIMS), np.float32, fill=_NOBODY)
-    last: np.ndarray = saved_array((MARKS, MARK_DIMS), np.float32, fill=_NOBODY)
+    now: np.ndarray = saved_array((MARK_DIMS, MARKS), np.float32, fill=_NOBODY)
+    last: np.ndarray = saved_array((MARK_DIMS, MARKS), np.float32, fill=_NOBODY)
     held: int = saved(0, low=0, high=MARKED_SECONDS)
     offered: int = saved(0, low=0)
     turns: int = saved(0, low=0)
@@ -169,7 +169,7 @@ class Habituation(Recorded):
             place = seen.n_now if seen.n_now < MARKS else int(rng.integers(seen.n_now + 1))
             seen.n_now += 1
             if place < MARKS:
-                seen.now[place] = marks[mark]
+                seen.now[:, place] = marks[mark]
 
     def _end_second(self, second: int) -> None:
         """Offer the second that is over to the sample, and begin another."""
@@ -181,7 +181,7 @@ class Habituation(Recorded):
                 place = int(self._generator().integers(min(seen.offered + 1, horizon)))
             seen.offered = min(seen.offered + 1, horizon)
             if place < MARKED_SECONDS:
-                seen.kept[:, place * MARKS : (place + 1) * MARKS] = seen.now.T
+                seen.kept[:, place * MARKS : (place + 1) * MARKS] = seen.now
                 seen.held = max(seen.held, place + 1)
         seen.last[:], seen.last_s = seen.now, seen.now_s
         seen.now[:], seen.n_now, seen.now_s = _NOBODY, 0, second
@@ -189,8 +189,8 @@ class Habituation(Recorded):
     def _compare(self, marks: np.ndarray) -> None:
         """Let the unit follow how far who is there is from who was there a second ago."""
         seen = self._seen
-        distances = np.zeros((len(marks), 1), np.float32)
-        kernels.nearest_of_groups(marks, np.ascontiguousarray(seen.last.T), 1, MARKS, self._squares, distances)
+        distances = np.zeros(len(marks), np.float32)
+        kernels.nearest_kept(marks, seen.last, MARKS, self._squares, distances)
         unit = math.log(max(float(np.median(distances)), LEAST_MARK_UNIT))
         seen.unit_n = min(seen.unit_n + 1, _UNIT_MEMORY)
         seen.unit += (unit - seen.unit) / seen.unit_n

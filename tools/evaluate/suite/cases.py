@@ -40,6 +40,7 @@ from stillwatch.tools.evaluate.suite.voyages import make_voyage
 from stillwatch.tools.evaluate.suite.worlds import is_panned, make_world
 from stillwatch.tools.evaluate.truth import Truth, merged, truth_of
 
+SEEDED = {"made": "world", "settled": "settled", "moving": "voyage", "quiet": "quiet"}  # group -> name of its cases
 GROUPS = ("real", "start", "transform", "made", "settled", "moving", "quiet")
 START_STEP_S = 2.0  # between two starts of a clip
 SETTLE_S = 8.0  # after an un-looped start an event may begin
@@ -69,14 +70,8 @@ class Case:
 
     @property
     def name(self) -> str:
-        if self.group == "made":
-            return f"world {self.seed}"
-        if self.group == "settled":
-            return f"settled {self.seed}"
-        if self.group == "moving":
-            return f"voyage {self.seed}"
-        if self.group == "quiet":
-            return f"quiet {self.seed}"
+        if self.group in SEEDED:
+            return f"{SEEDED[self.group]} {self.seed}"
         if self.group == "transform":
             return f"{self.clip} {self.transform}"
         return f"{self.clip}@{self.start}{' loop' if self.looped else ''}" if self.group == "start" else self.clip

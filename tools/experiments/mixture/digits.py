@@ -139,7 +139,7 @@ def run_ours(data: DataSet, row: dict[str, Any]) -> dict[str, Any]:
     found |= agreement(data, learner.predict(data.train), learner.predict(data.test))
     found |= {"log_likelihood": float(learner.score_samples(data.test).mean())}
     found |= {"state_bytes": sum(learner.memory_bytes().values()), "epoch_size": learner.rows_per_epoch}
-    return found | {"seconds": cost.seconds, "cpu_seconds": cost.cpu_seconds, "peak_rss_mb": cost.peak_rss_mb}
+    return found | cost._asdict()
 
 
 def run_particles(data: DataSet, row: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def run_particles(data: DataSet, row: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"components": learner.n_components_, "state_bytes": learner.memory_bytes()}
     found |= {"log_likelihood": float(learner.score_samples(test).mean()) - normaliser.log_volume}
     found |= agreement(data, learner.predict(train), learner.predict(test))
-    return found | {"seconds": cost.seconds, "cpu_seconds": cost.cpu_seconds, "peak_rss_mb": cost.peak_rss_mb}
+    return found | cost._asdict()
 
 
 def run_sklearn(data: DataSet, row: dict[str, Any]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def run_sklearn(data: DataSet, row: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"components": len(np.unique(trained))}
     found |= {"log_likelihood": float(sklearn_scores(peer, data.test).mean())}
     found |= agreement(data, trained, peer.predict(data.test))
-    return found | {"seconds": cost.seconds, "cpu_seconds": cost.cpu_seconds, "peak_rss_mb": cost.peak_rss_mb}
+    return found | cost._asdict()
 
 
 def fit_sklearn(rows: np.ndarray, seed: int) -> Any:
@@ -200,7 +200,7 @@ def run_streaming(data: DataSet, row: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"components": len(np.unique(trained)), "state_bytes": learner.memory_bytes()}
     found |= {"log_likelihood": float(learner.score_samples(data.test).mean())}
     found |= agreement(data, trained, learner.predict(data.test))
-    return found | {"seconds": cost.seconds, "cpu_seconds": cost.cpu_seconds, "peak_rss_mb": cost.peak_rss_mb}
+    return found | cost._asdict()
 
 
 RUN: dict[str, Callable[[DataSet, dict[str, Any]], dict[str, Any]]] = {

@@ -1,7 +1,5 @@
 """Who looks like those who come all day is familiar, patch by patch, after minutes of watching and at their height."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -53,8 +51,8 @@ def watch(habituation: Habituation, seconds: float, every_s: float, colour=BLUE,
 def familiarity(habituation: Habituation, *who: tuple[np.ndarray, tuple]) -> list[float]:
     """Return how familiar each of these looks, on the mean of their patches."""
     out = np.full(N, -1.0, np.float32)
-    groups = [np.concatenate([patches for patches, _ in who])]
-    marked = habituation.mark([Sighting(np.sort(groups[0]), box_of(groups[0], GRID[1]), 8.0)], rows_of(list(who), 99))
+    group = np.sort(np.concatenate([patches for patches, _ in who]))
+    marked = habituation.mark([Sighting(group, box_of(group, GRID[1]), 8.0)], rows_of(list(who), 99))
     habituation.familiar(marked, GRID, out)
     return [float(out[patches].mean()) for patches, _ in who]
 
@@ -146,5 +144,5 @@ def test_a_sighting_without_marks_is_left_as_it_is():
     out = np.zeros(N, np.float32)
     habituation = made()
     watch(habituation, HABITUATED_S + 5, every_s=10)
-    habituation.familiar([dataclasses.replace(sighting)], GRID, out)
+    habituation.familiar([sighting], GRID, out)
     assert not out.any()
