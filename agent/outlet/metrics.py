@@ -4,17 +4,21 @@ A carrier of agent/outlet/outlet.py: it reads the messages that leave anyway, an
 stop a run: a taken port is tried again.
 """
 
-import http.server
+from __future__ import annotations
+
 import json
 import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stillwatch.base import Clock
 from stillwatch.outlet.judgement import Judgement, judge
 from stillwatch.transport.wire import Alert, Message, Model, Scores, Status
+
+if TYPE_CHECKING:  # 3 MB that a run without /metrics does not need
+    import http.server
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +89,8 @@ class MetricsCarrier:
         return int(self._server.server_address[1]) if self._server is not None else 0
 
     def open(self) -> None:
+        import http.server
+
         self._tried_ns = self._clock.monotonic_ns()
         try:
             self._server = http.server.HTTPServer(self._endpoint, _handler_of(self))
@@ -197,6 +203,8 @@ class _Collector:
 
 
 def _handler_of(carrier: MetricsCarrier) -> type[http.server.BaseHTTPRequestHandler]:
+    import http.server
+
     class Handler(http.server.BaseHTTPRequestHandler):
         """Answers two paths; anything else is not found."""
 
