@@ -27,6 +27,8 @@ LOCAL = "local"  # what the audit log calls whoever sits at the machine of a sta
 class Keeper(Protocol):
     """What the gate asks of the store."""
 
+    begun: int
+
     def user_count(self) -> int: ...
     def user(self, name: str) -> Mapping[str, Any] | None: ...
     def set_password(self, name: str, hashed: str) -> bool: ...
@@ -106,13 +108,17 @@ class Gate:
         self._acts = RateLimit(120, 60, monotonic)
         self._reads = RateLimit(6000, 3000, monotonic)  # a fleet's page asks for each agent's picture
         self._users_known: tuple[float, bool] | None = None
+        self._guarded: int | None = None  # which of the store's files had users last
 
     @property
     def is_open(self) -> bool:
         """Whether whoever reaches the page is let in as the local administrator: loopback, and no user yet."""
         now = self._monotonic()
         if self._users_known is None or now - self._users_known[0] > USERS_KNOWN_S:
-            self._users_known = (now, self._store.user_count() > 0)
+            n_users, begun = self._store.user_count(), self._store.begun
+            self._guarded = begun if n_users else self._guarded
+            is_lost = self._guarded not in (None, begun)  # users stood in a file that was set aside: nobody walks in
+            self._users_known = (now, n_users > 0 or is_lost)
         return self._allows_open and not self._users_known[1]
 
     def visitor(self, *, cookie: str, authorization: str, address: str) -> Visitor:

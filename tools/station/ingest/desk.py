@@ -88,7 +88,7 @@ class Desk:
         self._notices: list[dict[str, Any]] = []
         self._status: tuple[int, dict[str, Any]] | None = None
         self._status_ns = 0
-        self._has_plane = False
+        self._begun = self._writes_begun = -1  # of the store that knows of this agent; of the one written to now
         self._clock_off_s: float | None = None
         self._tells_clock = False
         self._troubles: dict[str, str] = {}
@@ -196,7 +196,8 @@ class Desk:
 
     def write_agent(self, store: Store, connection: Connection) -> dict[str, Any]:
         """Write that there is this agent, and return what changed of its row: the rows of many are written at once."""
-        if not self._has_plane:
+        self._writes_begun = store.begun
+        if self._begun != store.begun:
             store.add_plane(connection, self.agent, self.plane, self._values.get("heard_ns", 0))
         return self._values
 
@@ -233,7 +234,7 @@ class Desk:
 
     def clear(self, now_ns: int, *, all_scores: bool) -> None:
         """Forget what was written."""
-        self._has_plane = True
+        self._begun = self._writes_begun
         if self._scores_are_due(now_ns, all_scores):
             self._scores.clear()
         self._status = None

@@ -3,6 +3,7 @@
 Started with the station; read by the page through `troubles`, `control_of` and `add_agent`.
 """
 
+import dataclasses
 import json
 import logging
 import re
@@ -24,6 +25,7 @@ from stillwatch.transport.wire import TransportError
 
 _log = logging.getLogger("stillwatch.station")
 FOLLOW_S = 5.0
+WHOLE_S = 86_400.0  # from one look at every page of the store to the next
 ROUNDS = 12  # of them between two looks at what is too much
 STEPS_A_TIME = 20
 MOST_TOLD = 1000
@@ -43,8 +45,10 @@ class Ingest:
         self._claims = Claims(store)
         self._turn = threading.Lock()
         self._told = {told.endpoint: told for told in map(self._of_settings, settings.agents)}
+        self._of_file = frozenset(self._told)
         for endpoint, value in store.told_agents().items():
             self._remember(endpoint, value)
+        self._begun = store.begun
         self._scribes = {name: Scribe(store, bulletin, self._router, clock) for name in ("live", "thin", "folders")}
         rate = settings.station.alerts_a_minute
         self.live = LiveEar(
@@ -78,7 +82,7 @@ class Ingest:
 
     def troubles(self) -> list[str]:
         """Return what people should know, in words."""
-        found = [self._fault] if self._fault else []
+        found = [self._fault] * bool(self._fault) + self._store.said
         for scribe in self._scribes.values():
             found += [text for text in scribe.troubles() if text not in found]
         return found + self.live.troubles() + self.thin.troubles()
@@ -106,7 +110,7 @@ class Ingest:
             if len(self._told) >= MOST_TOLD:
                 raise TransportError(f"{len(self._told)} agents are told already, limit {MOST_TOLD}")
             made = self._made(endpoint, server)
-        self._store.tell_agent(endpoint, json.dumps({"server": server}))  # first: who is not there is dropped
+        self._keep_told(made)  # first: who is not there is dropped
         with self._turn:
             self._told[endpoint] = made
         self._bulletin.post("station")
@@ -153,7 +157,7 @@ class Ingest:
 
     def _made(self, endpoint: str, server: str, agent: str = "") -> Told:
         keys = load_client_keys(self._settings.station.key, server) if server else None
-        return Told(endpoint, agent, derived_endpoint(endpoint, "control"), keys)
+        return Told(endpoint, agent, derived_endpoint(endpoint, "control"), keys, server)
 
     def _remember(self, endpoint: str, value: str) -> None:
         """Take what the page was told before this start; what does not fit any more is said and left alone."""
@@ -173,13 +177,16 @@ class Ingest:
             names = {other.agent for other in self._told.values() if other.endpoint != endpoint}
             if told is None or agent in names or agent in self._settings.thin:
                 return False
-            self._told[endpoint] = Told(told.endpoint, agent, told.control, told.keys)
+            told = self._told[endpoint] = dataclasses.replace(told, agent=agent)
         try:
-            value = json.loads(self._store.told_agents().get(endpoint, "{}"))
-            self._store.tell_agent(endpoint, json.dumps({**value, "agent": agent}))
+            self._keep_told(told)
         except StoreError as error:
             _log.warning("the name of the agent at %s is not kept: %s", endpoint, error)
         return True
+
+    def _keep_told(self, told: Told) -> None:
+        """Let the next start know an agent that the page was told of."""
+        self._store.tell_agent(told.endpoint, json.dumps({"server": told.server, "agent": told.agent}))
 
     def _modem(self, name: str, section: ThinSection) -> Modem:
         rate = self._settings.station.alerts_a_minute
@@ -198,9 +205,10 @@ class Ingest:
     def _follow_others(self) -> None:
         """Hear what other stations of the same store were told of, and drop what was removed there."""
         known = self._store.told_agents()
-        own = {section.endpoint for section in self._settings.agents.values()}
         with self._turn:
-            gone = [told for endpoint, told in self._told.items() if endpoint not in known and endpoint not in own]
+            gone = [
+                told for endpoint, told in self._told.items() if endpoint not in known and endpoint not in self._of_file
+            ]
             for told in gone:
                 del self._told[told.endpoint]
         for told in gone:
@@ -210,6 +218,18 @@ class Ingest:
         for endpoint, value in known.items():
             self._remember(endpoint, value)
 
+    def _look_at_the_store(self, *, is_whole: bool) -> None:
+        """Set the store's file aside where something happened to it that nobody has met; tell a new one of the agents
+        that the page was told of."""
+        begun = self._store.begun
+        if fault := self._store.fault(is_whole=is_whole or self._store.is_suspect):
+            self._scribes["live"].begin_anew(fault, begun)
+        if self._begun != self._store.begun:
+            self._begun = self._store.begun
+            for endpoint, told in self.told().items():
+                if endpoint not in self._of_file:
+                    self._keep_told(told)
+
     def _keep_house(self, stop: threading.Event) -> None:
         """Let go of what is too old or too much, once a minute, in small steps; follow other stations in between."""
         section, rounds = self._settings.station, 0
@@ -218,6 +238,8 @@ class Ingest:
             try:
                 if self._store.path is None:
                     self._follow_others()
+                else:
+                    self._look_at_the_store(is_whole=rounds % round(WHOLE_S / FOLLOW_S) == 0)
                 if rounds % ROUNDS:
                     continue
                 for _ in range(STEPS_A_TIME):

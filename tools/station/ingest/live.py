@@ -30,12 +30,14 @@ ASK_WHY_NS = 60_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An agent that the station was told of. `agent` is empty until the first message says it."""
+    """An agent that the station was told of. `agent` is empty until the first message says it; `server` is the path of
+    its public key, where the page was told one."""
 
     endpoint: str
     agent: str = ""
     control: str = ""
     keys: ClientKeys | None = None
+    server: str = ""
 
 
 @dataclass(slots=True)
@@ -83,6 +85,7 @@ class LiveEar:
         self._helpers = ThreadPoolExecutor(2, thread_name_prefix="why")
         self._faults: dict[str, str] = {}
         self._looked_ns = self._claimed_ns = self._wrote_ns = 0
+        self._begun = scribe.begun
         self.messages = 0
 
     def run(self, stop: threading.Event) -> None:
@@ -173,6 +176,7 @@ class LiveEar:
         told = self._told()
         if not self._claims.check():
             told = {}
+        self._join_again()
         for endpoint in [endpoint for endpoint, heard in self._heard.items() if told.get(endpoint) != heard.told]:
             named = told.get(endpoint)
             if named is not None and (named.endpoint, named.keys) == (endpoint, self._heard[endpoint].told.keys):
@@ -189,6 +193,18 @@ class LiveEar:
         for endpoint, agent in told.items():
             if endpoint not in self._heard and self._claims.hold(endpoint):
                 self._open(endpoint, agent)
+
+    def _join_again(self) -> None:
+        """Let agents tell everything once more, as to one who joins, where the store was begun anew."""
+        if self._begun == self._scribe.begun:
+            return
+        self._begun = self._scribe.begun
+        for endpoint, heard in list(self._heard.items()):
+            heard.subscriber.close()
+            del self._heard[endpoint]
+            self._open(endpoint, heard.told)
+            if heard.desk is not None and endpoint in self._heard:
+                self._heard[endpoint].desk = heard.desk  # with what lies there yet
 
     def _open(self, endpoint: str, told: Told) -> None:
         subscriber = Subscriber(

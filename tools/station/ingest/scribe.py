@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from stillwatch.base import Clock
 from stillwatch.tools.station.bulletin import Bulletin
 from stillwatch.tools.station.ingest.desk import Desk
-from stillwatch.tools.station.store import DAMAGED, FAILED, FULL, GONE, Store, StoreError
+from stillwatch.tools.station.store import DAMAGED, FAILED, FAULTY, FULL, GONE, Store, StoreError
 from stillwatch.tools.station.tell import Router
 
 _log = logging.getLogger("stillwatch.station")
@@ -18,6 +18,7 @@ RETRY_NS = 1_000_000_000
 SHOWN = 5
 _WORDS = {
     FULL: "The disk is full",
+    FAULTY: "The disk cannot be read or written",
     GONE: "The store does not answer",
     DAMAGED: "The store is damaged",
     FAILED: "The store took nothing",
@@ -31,6 +32,11 @@ class Scribe:
         self._store, self._bulletin, self._router, self._clock = store, bulletin, router, clock
         self._cause, self._text, self._retry_ns = "", "", 0
         self._unwritten: tuple[str, ...] = ()
+
+    @property
+    def begun(self) -> int:
+        """How often the store was begun anew: what it was told before has to be told again."""
+        return self._store.begun
 
     @property
     def is_waiting(self) -> bool:
@@ -49,14 +55,14 @@ class Scribe:
         """Write what lies on the desks; False, and it stays there, where the store does not take it."""
         if not desks:
             return True
-        now_ns = self._clock.wall_ns()
+        now_ns, begun = self._clock.wall_ns(), self._store.begun
         try:
             self._write(desks, now_ns, all_scores)
         except StoreError as error:
             if error.cause == FAILED and len(desks) > 1:
                 return all([self.commit([desk], all_scores=all_scores) for desk in desks])
             if error.cause == DAMAGED and self._store.path is not None:
-                self._begin_anew(str(error))
+                self.begin_anew(str(error), begun)
             elif error.cause == FAILED:
                 _log.error("what %s said cannot be stored and is dropped: %s", desks[0].agent, error)
                 desks[0].clear(now_ns, all_scores=True)
@@ -82,14 +88,16 @@ class Scribe:
         for kind, agent, alert in news:
             self._bulletin.post(kind, agent, alert)
 
-    def _begin_anew(self, fault: str) -> None:
-        """Set the damaged file aside while the station runs; run folders are read again into the new one."""
+    def begin_anew(self, fault: str, begun: int) -> None:
+        """Set the damaged file aside while the station runs; run folders are read again into the new one. `begun` is
+        the store's when the fault was met."""
         try:
-            said = self._store.begin_anew(fault)
+            self._store.begin_anew(fault, begun)
         except (StoreError, OSError) as error:
             _log.error("%s; a new store cannot be begun: %s", fault, error)
         else:
-            _log.error("%s", said)
+            _log.error("%s", self._store.said[-1])
+            self._bulletin.post("station")
 
     def _note(self, error: StoreError, desks: Iterable[Desk]) -> None:
         if error.cause != self._cause:

@@ -7,7 +7,7 @@ Imports: the agent, transport.
 from stillwatch.tools.station.store.agents import MOST_WAITING
 from stillwatch.tools.station.store.alerts import AlertFilter
 from stillwatch.tools.station.store.claims import CLAIM_NS, Claims
-from stillwatch.tools.station.store.connection import DAMAGED, FAILED, FULL, GONE, StoreError
+from stillwatch.tools.station.store.connection import DAMAGED, FAILED, FAULTY, FULL, GONE, StoreError
 from stillwatch.tools.station.store.heard import (
     FOLDER,
     LIVE,
@@ -32,6 +32,7 @@ __all__ = [
     "Claims",
     "DAMAGED",
     "FAILED",
+    "FAULTY",
     "FOLDER",
     "FULL",
     "GONE",

@@ -5,6 +5,7 @@ out as `StoreError` with its `cause`, whatever the driver calls them.
 """
 
 import pathlib
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,16 +14,18 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from stillwatch.base import AgentError, ExitCode, scrub
 
 BUSY_S = 15.0
 CONNECTIONS = 12  # threads that read at once; more wait for a turn
-FULL, DAMAGED, GONE, FAILED = "full", "damaged", "gone", "failed"
+ROOM_BYTES = 4_000_000  # less is a full disk, whatever SQLite calls what it met there
+FULL, FAULTY, DAMAGED, GONE, FAILED = "full", "faulty", "damaged", "gone", "failed"
 _SAYS = (
-    (FULL, ("disk is full", "disk i/o error", "no space left", "could not extend file", "file too large")),
+    (FULL, ("disk is full", "no space left", "could not extend file", "file too large")),
+    (FAULTY, ("disk i/o error",)),
     (DAMAGED, ("malformed", "not a database", "file is encrypted", "invalid page")),
     (GONE, ("could not connect", "connection refused", "server closed", "connection is lost", "terminat",
             "unable to open", "readonly database", "connection failed")),
@@ -30,7 +33,8 @@ _SAYS = (
 
 
 class StoreError(AgentError):
-    """The store could not do it. `cause` is full, damaged, gone or failed; what was asked is not done."""
+    """The store could not do it. `cause` is full, faulty (the disk), damaged, gone or failed; what was asked is not
+    done."""
 
     exit_code = ExitCode.FAULT
 
@@ -53,6 +57,11 @@ class Connected:
     address : str
         A path of a SQLite file, or postgresql://USER@HOST/NAME.
 
+    Attributes
+    ----------
+    begun : int
+        How often a new file took the place of a damaged one since it was opened: what was known of rows is void then.
+
     Raises
     ------
     StoreError
@@ -63,19 +72,21 @@ class Connected:
         self.is_postgresql = address.startswith(("postgresql://", "postgres://", "postgresql+psycopg://"))
         self.path = None if self.is_postgresql else pathlib.Path(address.removeprefix("sqlite:///"))
         self.name = scrub(address)
+        self.begun = 0
+        self.is_suspect = False  # something could not be read: the file wants a look
         self._turn = threading.RLock()
         self.engine = self._engine(address)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Yield a connection of which all reads see one state of the store."""
-        with _told(self.name), self.engine.connect() as connection, connection.begin():
+        with self._told(), self.engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Yield a connection whose changes are kept together when the block ends, or not at all."""
-        with self._turn, _told(self.name), self.engine.connect() as connection:
+        with self._turn, self._told(), self.engine.connect() as connection:
             connection.execution_options(stillwatch_writes=True)
             with connection.begin():
                 yield connection
@@ -127,6 +138,26 @@ class Connected:
         """Close every connection that nobody uses."""
         self.engine.dispose()
 
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            text = scrub(str(error.orig or error)).strip().splitlines()[0][:300]
+            cause = cause_of(text)
+            if cause == FAILED and error.connection_invalidated:
+                cause = GONE
+            if cause == FAULTY and not self._has_room():
+                cause = FULL
+            self.is_suspect |= cause in (FAULTY, DAMAGED)
+            raise StoreError(f"store {self.name}: {text}", cause) from error
+
+    def _has_room(self) -> bool:
+        try:
+            return self.path is None or shutil.disk_usage(self.path.parent).free >= ROOM_BYTES
+        except OSError:
+            return True
+
     def _engine(self, address: str) -> Engine:
         if self.is_postgresql:
             try:
@@ -167,15 +198,3 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
 def _begin_sqlite(connection: Connection) -> None:
     writes = connection.get_execution_options().get("stillwatch_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-@contextmanager
-def _told(name: str) -> Iterator[None]:
-    try:
-        yield
-    except DBAPIError as error:
-        text = scrub(str(error.orig or error)).strip().splitlines()[0][:300]
-        cause = cause_of(text)
-        if cause == FAILED and (error.connection_invalidated or isinstance(error, OperationalError)):
-            cause = GONE if error.connection_invalidated else FAILED
-        raise StoreError(f"store {name}: {text}", cause) from error

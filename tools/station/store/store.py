@@ -24,11 +24,23 @@ from stillwatch.tools.station.store.tables import ALERTS
 from stillwatch.tools.station.store.taking import TakingQueries
 from stillwatch.tools.station.store.users import UserQueries
 
+_HEAD = b"SQLite format 3\x00"
 WHOLE_CHECK_BYTES = 500_000_000  # a larger file gets the quick check at a start: no look into every index
 
 
 class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQueries, UserQueries, RetentionQueries):
-    """Everything that the station keeps. Made by `open_store`; any thread may use it."""
+    """Everything that the station keeps. Made by `open_store`; any thread may use it.
+
+    Attributes
+    ----------
+    said : list of str
+        What people should know of it, in words: each file that was set aside.
+    """
+
+    def __init__(self, address: str):
+        super().__init__(address)
+        self.said: list[str] = []
+        self._file: tuple[int, int] | None = None
 
     @contextmanager
     def owned(self) -> Iterator[None]:
@@ -49,8 +61,33 @@ class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQuerie
         finally:
             os.close(lock)
 
-    def begin_anew(self, fault: str) -> str:
-        """Set a damaged SQLite file aside and begin a new one in its place; return what is to be said.
+    def fault(self, *, is_whole: bool = False) -> str:
+        """Return in words what is wrong with the SQLite file while the station uses it, or nothing.
+
+        What SQLite holds in memory hides a damaged file until it reads the page again, and for good where a checkpoint
+        writes over it; so the file itself is looked at: whether it is there, is the one that was opened, and begins as
+        a store does. `is_whole`: every page of it too, with its indexes.
+        """
+        if self.path is None:
+            return ""
+        self.is_suspect &= not is_whole
+        try:
+            with self.path.open("rb") as file:
+                found, head = _identity(os.fstat(file.fileno())), file.read(len(_HEAD))
+        except FileNotFoundError:
+            return f"store {self.path} is gone"
+        except OSError:
+            return ""  # whoever uses it next says why
+        if self._file is not None and found != self._file:
+            return f"store {self.path} was replaced by another file while the station used it"
+        if head != _HEAD and head:
+            return f"store {self.path} is damaged: it no longer begins as one"
+        return damage_of(self.path) if is_whole else ""
+
+    def begin_anew(self, fault: str, begun: int) -> None:
+        """Set a damaged SQLite file aside and begin a new one in its place; `said` tells it from then on.
+
+        `begun` is the store's when the fault was met: where somebody else has begun anew since, nothing is done.
 
         Raises
         ------
@@ -59,10 +96,18 @@ class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQuerie
         """
         assert self.path is not None, "a server's database is not ours to move"
         with self.alone():
+            if begun != self.begun:
+                return
             self.engine.dispose()
             aside = set_aside(self.path)
+            self.begun += 1
+            self.said.append(f"{fault}; it was set aside as {aside} and a new store begun")
             migrate(self)
-        return f"{fault}; it was set aside as {aside} and a new store begun"
+            self.note_file()
+
+    def note_file(self) -> None:
+        """Know the file again that is open now."""
+        self._file = None if self.path is None else _identity(self.path.stat())
 
     def alert_count(self) -> int:
         """Return how many alerts are kept."""
@@ -89,6 +134,7 @@ def open_store(address: str) -> tuple[Store, str]:
             if fault:
                 said = f"{fault}; it was set aside as {set_aside(store.path)} and a new store begun"
         migrate(store)
+        store.note_file()
     except OSError as error:
         store.close()
         raise StoreError(f"store {store.name}: {error.strerror}", "failed") from error
@@ -98,6 +144,7 @@ def open_store(address: str) -> tuple[Store, str]:
             said = f"{error}; it was set aside as {set_aside(store.path)} and a new store begun"
             store = Store(address)
             migrate(store)
+            store.note_file()
             return store, said
         raise
     return store, said
@@ -129,9 +176,12 @@ def set_aside(path: pathlib.Path) -> pathlib.Path:
     while aside.exists():
         number += 1
         aside = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
-    os.replace(path, aside)
-    for suffix in ("-wal", "-shm"):
+    for suffix in ("", "-wal", "-shm"):  # a file that is gone may have left its log, which fits no other
         beside = path.with_name(path.name + suffix)
         if beside.exists():
             os.replace(beside, aside.with_name(aside.name + suffix))
     return aside
+
+
+def _identity(stat: os.stat_result) -> tuple[int, int]:
+    return stat.st_dev, stat.st_ino

@@ -17,7 +17,7 @@ class Keeper:
     """Users and sessions in memory, as the gate asks for them."""
 
     def __init__(self):
-        self.users, self.sessions, self.audit = {}, {}, []
+        self.users, self.sessions, self.audit, self.begun = {}, {}, [], 0
 
     def add(self, name, role):
         self.users[name] = {"name": name, "role": role, "password": light().hashed(PASSWORD)}
@@ -232,3 +232,18 @@ def test_acts_are_limited_a_visitor(gate):
 def test_an_open_station_answers_on_loopback_names_only(gate, host, is_known):
     """A page elsewhere whose name is made to point at 127.0.0.1 would else read and command everything."""
     assert gate.is_host_known(host) is is_known
+
+
+def test_a_station_whose_users_went_with_a_damaged_file_does_not_stand_open(gate, keeper, now):
+    keeper.add("ann", "see")
+    assert not gate.is_open
+    keeper.users.clear()
+    keeper.begun += 1
+    now.s += 10.0
+    assert stranger(gate).role is None
+    keeper.add("ann", "see")
+    now.s += 10.0
+    assert not gate.is_open
+    keeper.users.clear()  # an administrator who removes the last one opens it
+    now.s += 10.0
+    assert gate.is_open
