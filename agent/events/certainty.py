@@ -1,4 +1,4 @@
-"""Whether the agent may be relied on yet, and if not, why: while it learns, and after a start that was busy.
+"""Whether the agent may be relied on, and if not, why: while it learns, after a start that was busy, in odd weather.
 
 Called by agent/pipeline/pipeline.py with every scored frame. It changes nothing that is judged or told: it says how far
 to believe it.
@@ -21,6 +21,8 @@ from stillwatch.events.rules import (
     LOOK_S,
     NS,
     UNSURE_S,
+    WEATHER_S,
+    WEATHER_SHARE,
 )
 from stillwatch.novelty import Score
 
@@ -31,6 +33,7 @@ class Unsure(StrEnum):
     SURE = ""
     LEARNING = "learning"  # nothing is judged
     BUSY_START = "busy_start"  # what moved in the learning seconds may pass for usual
+    WEATHER = "weather"  # nearly the whole picture looks otherwise: who comes is hardly judged
 
 
 @dataclass
@@ -38,6 +41,7 @@ class _Start:
     """Looks while learning, those of them that differed from the one before, its time and picture; what is believed.
 
     t_ns: -1 before the first look. why: place in `Unsure` of what was told last. watched_s, visits: known by then.
+    in_weather: believed; turned_ns: stream time since which all frames say otherwise, -1 where the last one agrees.
     """
 
     looks: int = saved(0, low=0)
@@ -46,6 +50,8 @@ class _Start:
     why: Unsure = saved(Unsure.LEARNING)
     watched_s: float = saved(0.0, low=0.0)
     visits: int = saved(-1, low=-1)
+    in_weather: bool = saved(False)
+    turned_ns: int = saved(-1, low=-1)
     last: np.ndarray = saved_array(LOOK_CELLS, np.int64, low=0, high=255)
 
 
@@ -79,6 +85,10 @@ class Certainty(Recorded):
             return "learning: nothing is judged yet"
         if self.why is Unsure.SURE:
             return ""
+        if self.why is Unsure.WEATHER:
+            return (
+                "weather, light or camera: nearly the whole picture looks otherwise, what is new in it is hardly judged"
+            )
         return (
             f"learning, busy start: something moved in {self.busy:.0%} of the looks at the first frames, what passed "
             f"then may count as usual; until {UNSURE_S:.0f} s are judged and {ENOUGH_VISITS} visits known"
@@ -94,10 +104,26 @@ class Certainty(Recorded):
         start.visits = max(score.precedents.visits, start.visits)
         known = start.watched_s >= UNSURE_S and start.visits >= ENOUGH_VISITS
         is_known = known or start.watched_s >= LONGEST_UNSURE_S or rule is MOVING
-        start.why = Unsure.SURE if is_known or self.busy < BUSY_LOOKS else Unsure.BUSY_START
+        self._look_for_weather(score)
+        start.why = Unsure.WEATHER if start.in_weather else Unsure.SURE
+        if not is_known and self.busy >= BUSY_LOOKS:
+            start.why = Unsure.BUSY_START
         if start.why is before or Unsure.BUSY_START not in (start.why, before):
             return ""
-        return self.text or f"sure from here on: {start.watched_s:.0f} s judged, {max(start.visits, 0)} visits known"
+        if start.why is Unsure.BUSY_START:
+            return self.text
+        return f"sure from here on: {start.watched_s:.0f} s judged, {max(start.visits, 0)} visits known"
+
+    def _look_for_weather(self, score: Score) -> None:
+        """Believe in weather, or in its end, once all frames of WEATHER_S said so."""
+        start = self._start
+        is_seen = score.judgement is not None and score.judgement.weather >= WEATHER_SHARE
+        if is_seen == start.in_weather:
+            start.turned_ns = -1
+        elif start.turned_ns < 0:
+            start.turned_ns = score.t_ns
+        elif score.t_ns - start.turned_ns >= WEATHER_S * NS:
+            start.in_weather, start.turned_ns = is_seen, -1
 
     def _look(self, grey: np.ndarray, t_ns: int) -> None:
         """Compare a frame with the last look, where that is long enough ago."""

@@ -88,6 +88,20 @@ INCOHERENT = 0.1  # of agreement above chance: rain and flicker have as little,
 COHERENT = 0.4  # things have as much, even a car at five frames a second
 LEAST_ABSENT = 0.02  # of the picture, taken to have been as always: where all of it stood out, nothing is above chance
 
+# -- a fixed camera: what changes nearly the whole picture (whole_view.py) -----------------------------------
+
+VIEW_BLOCKS = 4  # blocks across and down: a sixteenth is what a person near the camera fills
+VIEWS = 48  # looks kept of all that was watched, as many as of each place
+LEAST_VIEWS = 4  # before anything is said
+VIEWS_S = 0.2  # seconds between candidates
+VIEW_UNCHANGED_SHARE = 0.25  # of the blocks that may be as always: a hand over the table leaves four of sixteen alone
+VIEW_LIKE_SHARE = 0.1  # of the kept looks that must be like the frame: what fills less of the time is not usual
+VIEW_APART_S = 120.0  # seconds, or half of all: newer looks are of the same spell of weather
+VIEW_CALM_QUANTILE = 0.3  # of the kept looks, whose distances say what is usual: weather may fill most of an hour
+LEAST_BLOCK_UNIT = 1e-4  # of a descriptor, of a still that is repeated: noise of 2.5 grey levels has three times that
+VIEW_SAME = 8.0  # units: a hand over half of the picture reaches 7, a car that comes in 6,
+VIEW_CHANGED = 14.0  # snow, fog, clouds, low bitrate 17 to 100; rain 5 to 12
+
 # -- a fixed camera: how often something is at a place (traffic.py) ------------------------------------------
 
 THERE = 1.5  # unlikeness from which something is at a place

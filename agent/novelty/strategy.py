@@ -51,6 +51,8 @@ class Judgement:
         What came before the visit that the strongest region is part of.
     stands_out : ndarray of shape (n,), bool, or None
         Patches that are unlike their place, with those that do not stay; None where the rule knows no places.
+    weather : float
+        How far what is unlike its place was left out, because nearly the whole picture is: 0 not at all, 1 all of it.
     """
 
     surprise: np.ndarray
@@ -63,6 +65,7 @@ class Judgement:
     sightings: list[Sighting] = field(default_factory=list)
     precedents: Precedents = Precedents()
     stands_out: np.ndarray | None = None
+    weather: float = 0.0
 
 
 class Strategy(Stage, Protocol):

@@ -17,7 +17,7 @@ LITTLE_DISK_BYTES = 50_000_000
 class Judgement:
     """Whether an agent is well, and if not, every reason. `last_frame_age_s` is None before the first frame.
 
-    `unsure`: why its alerts are not to be relied on yet, learning or busy_start; an agent that learns is well.
+    `unsure`: why its alerts are not to be relied on yet, learning, busy_start or weather; an agent that learns is well.
     """
 
     ok: bool

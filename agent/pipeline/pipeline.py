@@ -36,7 +36,7 @@ from stillwatch.base import (
 )
 from stillwatch.contents import Contents, ViewContents
 from stillwatch.epochs import CROP_BYTES, EpochReport, FrameWords, Learners
-from stillwatch.events import Certainty, EventLife
+from stillwatch.events import Certainty, EventLife, Unsure
 from stillwatch.features import WORD_REACH, FeatureExtractor, Features, RowMaker, Rows
 from stillwatch.gate import Gate, Verdict
 from stillwatch.novelty import CameraMotion, Novelty, Sizes
@@ -190,7 +190,7 @@ class Pipeline(Restorable):
             self.contents.settle(contents, frame.t_ns, in_event=self.events.active)
         self.features.observe(features)
         if said := self.certainty.update(frame.grey, score, rows.rule):
-            code = "unsure" if self.certainty.why else "sure"
+            code = "unsure" if self.certainty.why is Unsure.BUSY_START else "sure"
             self._send([self.summaries.notice("info", code, said, frame)])
         passed.stage("events")
         if rows.ready:

@@ -22,6 +22,7 @@ from place_players import (
     play_level,
     play_places,
     play_traffic,
+    play_whole_view,
     traffic,
 )  # fmt: skip
 from stage_players import NS, RATE, play_certainty, play_contents, play_kinds, play_view, t_of
@@ -43,6 +44,7 @@ from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.patch_memory import PatchMemory
 from stillwatch.novelty.places.coherence import Coherence
 from stillwatch.novelty.places.level import FrameLevel
+from stillwatch.novelty.places.whole_view import WholeView
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.registry import STRATEGIES
 from stillwatch.novelty.score import Novelty, Score
@@ -264,6 +266,7 @@ STAGES = {
     "place memory": Case(places, play_places),
     "traffic": Case(traffic, play_traffic),
     "coherence": Case(lambda: Coherence(PLACES), play_coherence),
+    "whole view": Case(lambda: WholeView(DIMS, 600.0, seed=4), play_whole_view, 120),
     "habituation": Case(lambda: Habituation(600.0, seed=2), play_habituation, 640),
     "frame level": Case(lambda: FrameLevel(600.0), play_level),
     "component baseline": Case(lambda: ComponentBaseline(8), play_baseline),
@@ -301,6 +304,7 @@ OUTSIDE = [
     ("spread", "variance", -0.1),
     ("traffic", "watched.grid_rows", 1000),
     ("coherence", "last.places", 1000),
+    ("whole view", "held", 49),
     ("coherence", "last.t_ns", -2),
     ("place memory", "counts.held", 1000),
     ("patch memory", "counts.kept", 4000),
@@ -315,7 +319,7 @@ OUTSIDE = [
     ("events", "open.last_box", 1.5),
     ("events", "peak.rarity", 0.5),
     ("events", "peak.precedents.alike", -2),
-    ("certainty", "why", 3),
+    ("certainty", "why", 4),
     ("pictures of kinds", "kind_size", 4097),
     ("certainty", "last", 256),
     ("view of the event", "numbers", -1.0),

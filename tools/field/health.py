@@ -37,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
         most = "" if is_live else "at most "
         age = "" if verdict.last_frame_age_s is None else f", last frame {most}{verdict.last_frame_age_s:.1f} s ago"
         why = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
-        why += f"; not sure yet: {words.unsure(verdict.unsure)}" * bool(verdict.unsure)
+        why += f"; not sure: {words.unsure(verdict.unsure)}" * bool(verdict.unsure)
         print(f"{'well' if verdict.ok else 'NOT well'}, {verdict.state}{age}, {verdict.alerts} alerts{why}")
     return ExitCode.DONE if verdict.ok else ExitCode.NO
 

@@ -83,7 +83,7 @@ def count(n: int, what: str) -> str:
 
 def unsure(why: str) -> str:
     """Return why an agent is not to be relied on yet, as its status names it; empty where it is."""
-    return {"busy_start": "learning, busy start"}.get(why, why.replace("_", " "))
+    return {"busy_start": "learning, busy start", "weather": "weather, hardly judged"}.get(why, why.replace("_", " "))
 
 
 def clock_time(seconds: float) -> str:

@@ -108,7 +108,7 @@ class Status(Message, tag="status", kw_only=True, frozen=True):
     state: Annotated[Name, Meta(description="source state: connecting, live, stalled, frozen, dark, ...")]
     learning: Annotated[Share, Meta(description="progress towards the first model, 1 when scores are calibrated")] = 0.0
     unsure: Annotated[
-        Name, Meta(description="why alerts are not to be relied on yet: learning, busy_start; or empty")
+        Name, Meta(description="why alerts are not to be relied on: learning, busy_start, weather; or empty")
     ] = ""
     busy: Annotated[Share | None, Meta(description="of the looks at the start, in which something moved")] = None
     frames: Count = 0

@@ -16,6 +16,7 @@ from stillwatch.novelty.places.coherence import Coherence
 from stillwatch.novelty.places.level import FrameLevel
 from stillwatch.novelty.places.place_memory import PlaceMemory
 from stillwatch.novelty.places.traffic import Traffic
+from stillwatch.novelty.places.whole_view import WholeView
 from stillwatch.novelty.regions import novel_regions
 from stillwatch.novelty.rules import LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, UNLIKE, USUAL_RATE
 from stillwatch.novelty.strategy import Judgement, Sizes
@@ -50,6 +51,7 @@ class Unlikeness(Composed):
             n, sizes.n_patch_dims, horizon_s=halflife_s, usual_per_hour=usual_per_hour, seed=config.agent.seed
         )
         self._coherence = Coherence(n)
+        self._whole_view = WholeView(sizes.n_patch_dims, halflife_s, config.agent.seed)
         self._traffic = Traffic(n, halflife_s)
         self._level = FrameLevel(halflife_s)
         self._visits = Visits(sizes.n_patch_dims, halflife_s, usual_per_hour)
@@ -74,7 +76,7 @@ class Unlikeness(Composed):
         for told in (unlikeness, news):  # things cover neighbouring patches, noise does not
             told[:] = cv2.blur(told.reshape(grid), (NEIGHBOURS, NEIGHBOURS), borderType=cv2.BORDER_REPLICATE).ravel()
             told[~rows.valid] = 0.0
-        self._take_off_what_does_not_stay(unlikeness, news, grid, t_ns)
+        weather = self._take_off_what_is_no_thing(unlikeness, news, rows, t_ns)
         sightings = self._look(unlikeness, rows)
         self._traffic.weights(weights)
         weights *= news
@@ -87,7 +89,8 @@ class Unlikeness(Composed):
         found = self._visits.precedents(sightings, regions[0].peak, grid) if regions else None
         rarity, before = self._level.rarity(value), found or Precedents()
         stands_out = self._stands_out[:n]
-        return Judgement(unlikeness, weights, None, regions, (level,), value, rarity, sightings, before, stands_out)
+        who = (sightings, before, stands_out)
+        return Judgement(unlikeness, weights, None, regions, (level,), value, rarity, *who, weather)
 
     def _look(self, unlikeness: np.ndarray, rows: Rows) -> list[Sighting]:
         """Return who stands out, and note how familiar they look: nobody familiar is strange."""
@@ -100,15 +103,19 @@ class Unlikeness(Composed):
         news = [1.0 - float(familiar[sighting.patches].mean()) for sighting in sightings]
         return [replace(one, strange=one.strange * share) for one, share in zip(sightings, news, strict=True)]
 
-    def _take_off_what_does_not_stay(
-        self, unlikeness: np.ndarray, news: np.ndarray, grid: tuple[int, int], t_ns: int
-    ) -> None:
-        """Weigh down what was elsewhere in the last frame: rain is no thing, however much of it there is."""
+    def _take_off_what_is_no_thing(self, unlikeness: np.ndarray, news: np.ndarray, rows: Rows, t_ns: int) -> float:
+        """Weigh down what was elsewhere in the last frame, as drops are, and a picture that is another everywhere.
+
+        Return how far the latter was left out, 0 to 1.
+        """
         stands_out, weights = self._stands_out[: len(news)], self._weights[: len(news)]
         np.greater_equal(unlikeness, UNLIKE, out=stands_out)
-        self._coherence.weights(stands_out, grid, t_ns, weights)
+        self._coherence.weights(stands_out, rows.grid_shape, t_ns, weights)
+        judged = self._whole_view.weight(rows, t_ns) if stands_out.any() else 1.0
+        weights *= judged
         unlikeness *= weights
         news *= weights
+        return 1.0 - judged
 
     def _strangest(self, sightings: list[Sighting], weights: np.ndarray) -> float:
         """Return the highest value of a visit of a new kind, by itself: as if nothing else were, nor ever was, there.
@@ -130,6 +137,7 @@ class Unlikeness(Composed):
         self._memory.learn(rows.plain, rows.valid, t_ns)
         if judgement is not None and judgement.stands_out is not None:
             self._coherence.learn(judgement.stands_out, t_ns)
+        self._whole_view.learn(rows, t_ns)
         if judgement is not None and is_ready:
             self._traffic.learn(judgement.surprise, self._level.is_least(judgement.surprise), t_ns)
             self._level.learn(judgement.statistics[0], t_ns, in_event)
@@ -143,6 +151,7 @@ class Unlikeness(Composed):
             self._grid_shape = grid_shape
             self._memory.reset(grid_shape[0] * grid_shape[1])
             self._coherence.reset()
+            self._whole_view.reset()
             self._traffic.reset(grid_shape)
             self._level.reset()
             self._visits.reset()
@@ -154,6 +163,7 @@ class Unlikeness(Composed):
         return {
             "memory": self._memory,
             "coherence": self._coherence,
+            "whole view": self._whole_view,
             "traffic": self._traffic,
             "level": self._level,
             "visits": self._visits,

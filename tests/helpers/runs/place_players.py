@@ -1,5 +1,7 @@
 """How the parts of a fixed camera's novelty are made and played for the contracts of stages."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from stage_players import t_of
 
@@ -7,6 +9,7 @@ from stillwatch.novelty.places.coherence import Coherence
 from stillwatch.novelty.places.level import FrameLevel
 from stillwatch.novelty.places.place_memory import PlaceMemory
 from stillwatch.novelty.places.traffic import Traffic
+from stillwatch.novelty.places.whole_view import WholeView
 from stillwatch.novelty.visits.habituation import MARK_DIMS, Habituation
 from stillwatch.novelty.visits.sightings import Sighting
 
@@ -54,6 +57,19 @@ def play_coherence(coherence: Coherence, frames: range) -> list:
         coherence.weights(stands_out, GRID, t_of(i), out)
         coherence.learn(stands_out, t_of(i))
         told.append(out.tobytes())
+    return told
+
+
+def play_whole_view(view: WholeView, frames: range) -> list:
+    """Five frames a second, weather in every fourth ten of them."""
+    told = []
+    for i in frames:
+        rng = np.random.default_rng(i)
+        plain = rng.normal(i // 10 % 4 == 3, 0.05, (PLACES, DIMS)).astype(np.float32)
+        colours, valid = rng.normal(0.0, 0.05, (PLACES, 3)).astype(np.float32), rng.random(PLACES) < 0.9
+        rows = SimpleNamespace(plain=plain, colours=colours, valid=valid, grid_shape=GRID)
+        told.append((view.change(rows, 2 * t_of(i)), view.weight(rows, 2 * t_of(i))))
+        view.learn(rows, 2 * t_of(i))
     return told
 
 

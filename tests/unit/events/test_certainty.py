@@ -12,9 +12,9 @@ from stillwatch.novelty import Precedents
 RATE, NS = 10, 10**9
 
 
-def scored(i, *, learning=False, watched_s=0.0, visits=0):
-    precedents = Precedents(watched_s=watched_s, visits=visits)
-    return SimpleNamespace(t_ns=i * NS // RATE, learning=learning, precedents=precedents)
+def scored(i, *, learning=False, watched_s=0.0, visits=0, weather=0.0):
+    precedents, judgement = Precedents(watched_s=watched_s, visits=visits), SimpleNamespace(weather=weather)
+    return SimpleNamespace(t_ns=i * NS // RATE, learning=learning, precedents=precedents, judgement=judgement)
 
 
 def started(moving, rule=FIXED, seconds=4, shape=(120, 160)):
@@ -68,3 +68,36 @@ def test_a_camera_that_moves_has_no_busy_start():
 
 def test_pictures_smaller_than_the_cells_are_looked_at_all_the_same():
     assert started(moving=True, shape=(50, 60)).busy > 0.9
+
+
+def watch_weather(certainty, weather, begin, rule=FIXED):
+    """Return why it is not sure after each frame of a weather."""
+    found = []
+    for i, share in enumerate(weather):
+        assert certainty.update(np.zeros((120, 160), np.uint8), scored(begin + i, weather=share), rule) == ""
+        found.append(certainty.why)
+    return found
+
+
+def test_weather_is_believed_once_it_lasted_and_its_end_as_well():
+    certainty = started(moving=False)
+    told = watch_weather(certainty, [0.0] * 20 + [1.0] * 100 + [0.0] * 100, begin=1000)
+    assert told == [Unsure.SURE] * 70 + [Unsure.WEATHER] * 100 + [Unsure.SURE] * 50
+    assert watch_weather(certainty, [1.0], 1300) == [Unsure.SURE]
+
+
+@pytest.mark.parametrize("weather", [[0.0, 1.0] * 60, [0.4] * 120])
+def test_flashes_and_a_picture_that_is_mostly_judged_are_no_weather(weather):
+    assert set(watch_weather(started(moving=False), weather, begin=1000)) == {Unsure.SURE}
+
+
+def test_in_weather_it_says_what_that_means():
+    certainty = started(moving=False)
+    watch_weather(certainty, [0.0] + [1.0] * 60, begin=1000)
+    assert certainty.text.startswith("weather, light or camera: nearly the whole picture looks otherwise")
+
+
+def test_a_busy_start_in_weather_is_told_as_what_it_is():
+    certainty = started(moving=True)
+    go_on(certainty, 0.0, 0)
+    assert set(watch_weather(certainty, [1.0] * 60, begin=1000)) == {Unsure.BUSY_START}

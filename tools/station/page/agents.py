@@ -209,7 +209,7 @@ def _now_facts(row: Row) -> list[tuple[str, str, str]]:
         ("Frames", words.number(row["frames"]), f"{row['rate_hz']:.1f} a second" if row["rate_hz"] else ""),
         ("Alerts to look at", words.number(row["waiting"]), ""),
         ("Learning", f"{row['learning']:.0%}" if row["learning"] < 1.0 else "", ""),
-        ("Not sure yet", cleaned(words.unsure(unsure), 64), "alerts may be missing, or wrong" if unsure else ""),
+        ("Not sure", cleaned(words.unsure(unsure), 64), "alerts may be missing, or wrong" if unsure else ""),
         ("Did not come", words.number(row["lost"]) if row["lost"] else "", "messages"),
         ("Held back", words.number(row["withheld"]) if row["withheld"] else "", "alerts too fast for the station"),
         ("Where", words.position(position_of(row)), ""),

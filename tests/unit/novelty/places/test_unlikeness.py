@@ -176,3 +176,15 @@ def test_rain_is_no_news_and_who_comes_in_it_is_told():
         found += [i] * (judgement.rarity >= TOLD)
     assert [i for i in found if not 370 <= i < 387] == []
     assert len(found) >= 10
+
+
+def test_a_picture_that_is_another_everywhere_is_no_news_and_who_comes_after_it_is_told():
+    """Snow everywhere, thick on ledges, six places of sixteen: what stands out is no shared shift of all."""
+    strategy, scene, rng = make(), Scene(4), np.random.default_rng(9)
+    assert told(strategy, scene, lambda i: [], 150) == []
+    calm, (y, x) = scene._looks, np.mgrid[: GRID[0], : GRID[1]]
+    depth = np.where((y % 4 < 2) & (x % 4 < 3), 0.8, 0.05)[..., None]
+    scene._looks = (calm + rng.normal(0.0, depth, (*GRID, DIMS))).astype(np.float32)
+    assert told(strategy, scene, lambda i: [], 60, begin=150) == []
+    scene._looks = calm
+    assert told(strategy, scene, crossing(240), 60, begin=210) == list(range(241, 246))

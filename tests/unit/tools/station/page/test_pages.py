@@ -109,12 +109,12 @@ def test_long_numbers_are_not_broken_by_lines(station, client):
 
 
 def test_an_agent_that_is_not_sure_yet_says_why(station, client):
-    assert "Not sure yet" not in client.get("/agents/dive-7").text
+    assert "Not sure" not in client.get("/agents/dive-7").text
     with station.store.writing() as connection:
         station.store.take_agent(connection, "dive-7", {"status": '{"unsure": "busy_start"}'})
     station.services.agents.forget()
     text = client.get("/agents/dive-7").text
-    assert "Not sure yet" in text
+    assert "Not sure" in text
     assert "learning, busy start" in text
 
 

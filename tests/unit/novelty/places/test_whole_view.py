@@ -1,0 +1,155 @@
+"""A picture that is another nearly everywhere is weather, whatever stands out in it; people change few blocks."""
+
+import math
+
+import numpy as np
+import pytest
+
+from stillwatch.base import FIXED
+from stillwatch.features import Rows
+from stillwatch.novelty.places.whole_view import WholeView
+from stillwatch.novelty.rules import VIEW_APART_S, VIEW_LIKE_SHARE, VIEW_UNCHANGED_SHARE, VIEWS, VIEWS_S
+
+NS, DIMS, HALFLIFE_S = 1_000_000_000, 6, 3600.0
+GRID = (16, 24)
+N = GRID[0] * GRID[1]
+PLACES = np.random.default_rng(5).normal(0.0, 0.4, (N, DIMS)).astype(np.float32)
+SNOW = np.linspace(0.1, 0.3, DIMS, dtype=np.float32)  # what it does to every row
+EVERYWHERE = (slice(0, 16), slice(0, 24))
+
+
+def rows_of(t_s: float, patches=None, by=0.0, valid=None) -> Rows:
+    """Rows of a place under noise; those of `patches`, slices of the grid, are changed by `by`."""
+    plain = PLACES + np.random.default_rng(round(t_s * 1000)).normal(0.0, 0.05, (N, DIMS)).astype(np.float32)
+    if patches is not None:
+        plain.reshape(*GRID, DIMS)[patches] += by
+    valid, blank = np.ones(N, bool) if valid is None else valid, np.zeros((N, 3), np.float32)
+    return Rows(
+        patches=plain, plain=plain, valid=valid, centres=blank[:, :2], grid_shape=GRID, colours=blank,
+        frame=blank[0], rule=FIXED, ready=True, words=blank, word_valid=valid, word_shape=GRID,
+    )  # fmt: skip
+
+
+def made() -> WholeView:
+    return WholeView(DIMS, HALFLIFE_S, seed=0)
+
+
+def watch(view: WholeView, seconds: float, begin_s=0.0, **shown) -> float:
+    """Show it a place for some seconds, five frames each; return when that ends."""
+    for i in range(round(seconds / VIEWS_S)):
+        t_s = begin_s + i * VIEWS_S
+        view.learn(rows_of(t_s, **shown), round(t_s * NS))
+    return begin_s + seconds
+
+
+def weight(view: WholeView, t_s: float, **shown) -> float:
+    return view.weight(rows_of(t_s, **shown), round(t_s * NS))
+
+
+def test_before_anything_is_known_every_frame_is_judged():
+    assert weight(made(), 0.0, patches=EVERYWHERE, by=5.0) == 1.0
+
+
+def test_a_calm_frame_is_judged_and_one_that_is_another_everywhere_is_not():
+    view = made()
+    end = watch(view, 60)
+    assert weight(view, end) == 1.0
+    assert weight(view, end, patches=EVERYWHERE, by=SNOW) == 0.0
+
+
+@pytest.mark.parametrize("patches", [(slice(0, 16), slice(0, 12)), (slice(4, 10), slice(6, 12))])
+def test_a_thing_that_fills_half_of_the_picture_is_judged_however_unlike_it_is(patches):
+    view = made()
+    end = watch(view, 60)
+    assert weight(view, end, patches=patches, by=5.0) == 1.0
+
+
+def test_a_spell_is_not_usual_because_it_lasts_and_what_stays_is_in_the_end():
+    view = made()
+    begin = watch(view, 600)
+    during = watch(view, 60, begin, patches=EVERYWHERE, by=SNOW)
+    assert weight(view, during, patches=EVERYWHERE, by=SNOW) == 0.0
+    later = watch(view, 600, during, patches=EVERYWHERE, by=SNOW)
+    assert weight(view, later, patches=EVERYWHERE, by=SNOW) == 1.0
+
+
+def test_weather_that_fills_a_quarter_of_the_time_is_usual_and_other_weather_is_not():
+    view, t_s = made(), 0.0
+    for _ in range(20):
+        t_s = watch(view, 45, t_s)
+        t_s = watch(view, 15, t_s, patches=EVERYWHERE, by=SNOW)
+    t_s = watch(view, VIEW_APART_S, t_s)
+    assert weight(view, t_s, patches=EVERYWHERE, by=SNOW) == 1.0
+    assert weight(view, t_s, patches=EVERYWHERE, by=-SNOW) == 0.0
+
+
+def test_masked_blocks_say_nothing():
+    view = made()
+    valid = np.zeros(GRID, bool)
+    valid[:, :12] = True
+    end = watch(view, 60, valid=valid.ravel())
+    half = (slice(0, 16), slice(0, 12))
+    assert weight(view, end, valid=valid.ravel()) == 1.0
+    assert weight(view, end, valid=valid.ravel(), patches=half, by=SNOW) == 0.0
+
+
+def test_where_a_mask_is_taken_away_the_blocks_that_were_seen_decide():
+    view = made()
+    corner = np.zeros(GRID, bool)
+    corner[:4, :12] = True
+    end = watch(view, 60, valid=corner.ravel())
+    assert weight(view, end) == 1.0
+    assert weight(view, end, patches=EVERYWHERE, by=SNOW) == 0.0
+
+
+def test_a_picture_that_is_masked_whole_is_judged_as_ever():
+    view = made()
+    end = watch(view, 10, valid=np.zeros(N, bool))
+    assert weight(view, end, valid=np.zeros(N, bool)) == 1.0
+
+
+def test_a_grid_of_three_rows_is_looked_at_in_fewer_blocks():
+    view, grid = made(), (3, 5)
+    plain = np.zeros((15, DIMS), np.float32)
+    blank = np.zeros((15, 3), np.float32)
+
+    def rows(by):
+        return Rows(
+            patches=plain + by, plain=plain + by, valid=np.ones(15, bool), centres=blank[:, :2], grid_shape=grid,
+            colours=blank, frame=blank[0], rule=FIXED, ready=True, words=blank, word_valid=blank[:, 0] > 0,
+            word_shape=grid,
+        )  # fmt: skip
+
+    for i in range(60):
+        view.learn(rows(0.0), round(i * VIEWS_S * NS))
+    assert view.weight(rows(0.0), 13 * NS) == 1.0
+    assert view.weight(rows(1.0), 13 * NS) == 0.0
+
+
+def test_change_is_the_distance_that_its_definition_says():
+    """Of all kept looks that are old enough, block by block, without any of the class's own arithmetic."""
+    view, seconds = made(), 9.0
+    n = round(seconds / VIEWS_S)
+    assert n < VIEWS, "none is left to chance"
+    watch(view, seconds)
+    shown = {"patches": (slice(0, 16), slice(0, 20)), "by": 0.05}
+
+    def look(rows):
+        blocks = rows.plain.reshape(4, 4, 4, 6, DIMS).astype(float).transpose(0, 2, 1, 3, 4).reshape(16, 24, DIMS)
+        return np.hstack([blocks.mean(axis=1), np.zeros((16, 2))])
+
+    kept = np.array([look(rows_of(i * VIEWS_S)) for i in range(n)])
+    apart = np.sort(np.abs(kept - np.median(kept, axis=0)), axis=0)[int(0.3 * (n - 1))]
+    unit = np.maximum(apart, 0.5 * np.median(apart))
+    old = [k for i, k in enumerate(kept) if i * VIEWS_S <= seconds / 2]
+    now = look(rows_of(seconds, **shown))
+    far = [sorted(np.sqrt((((k - now) / unit) ** 2).mean(axis=1)))[int(16 * VIEW_UNCHANGED_SHARE)] for k in old]
+    expected = sorted(far)[math.ceil(VIEW_LIKE_SHARE * len(old)) - 1]
+    assert view.change(rows_of(seconds, **shown), round(seconds * NS)) == pytest.approx(expected, rel=1e-3)
+
+
+def test_memory_is_what_it_says_whatever_was_watched():
+    view = made()
+    before = view.memory_bytes()
+    watch(view, 30)
+    assert view.memory_bytes() == before
