@@ -35,7 +35,8 @@ class _Views:
     """Looks of the picture in blocks, (VIEWS, _N_BLOCKS, n_dims) float32, and how they came.
 
     seen: blocks that were not masked; at_ns: stream time of each look; held: looks kept; offered: candidates, up to
-    the horizon; turns: all; sample_ns: stream time of the next one; first_ns: of the first.
+    the horizon; turns: all; sample_ns: stream time of the next one; first_ns: of the first. follows: an event is open
+    that began in a frame that was judged.
     """
 
     kept: np.ndarray
@@ -46,6 +47,7 @@ class _Views:
     turns: int = saved(0, low=0)
     sample_ns: int = saved(0, low=0)
     first_ns: int = saved(0, low=0)
+    follows: bool = saved(False)
 
 
 class WholeView(Recorded):
@@ -55,7 +57,8 @@ class WholeView(Recorded):
     sample of all frames are kept (algorithm R [1]_). A frame is as far from a kept one as its blocks are, all but
     VIEW_UNCHANGED_SHARE of them, in units of how far the calmer part of the kept looks is from their median, value by
     value. Weather that fills VIEW_LIKE_SHARE of the time is usual, but none says so of itself while it begins: looks
-    of the last VIEW_APART_S do not count.
+    of the last VIEW_APART_S do not count. Who came into a picture that was judged is judged until he has gone: a car
+    may fill all of it on its way.
 
     Parameters
     ----------
@@ -88,6 +91,8 @@ class WholeView(Recorded):
 
     def weight(self, rows: Rows, t_ns: int) -> float:
         """Return how far what is unlike its place counts in the frame at stream time `t_ns`, 0 to 1."""
+        if self._views.follows:
+            return 1.0
         return float(np.clip((VIEW_CHANGED - self.change(rows, t_ns)) / (VIEW_CHANGED - VIEW_SAME), 0.0, 1.0))
 
     def change(self, rows: Rows, t_ns: int) -> float:
@@ -108,9 +113,13 @@ class WholeView(Recorded):
         like = math.ceil(VIEW_LIKE_SHARE * len(known)) - 1
         return float(np.partition(far, like)[like])
 
-    def learn(self, rows: Rows, t_ns: int) -> None:
-        """Let the frame at stream time `t_ns` into the sample, if it is its turn and chance wants it."""
+    def learn(self, rows: Rows, t_ns: int, *, follows: bool) -> None:
+        """Let the frame at stream time `t_ns` into the sample, if it is its turn and chance wants it.
+
+        follows : an event is open, and this frame was judged
+        """
         views = self._views
+        views.follows = follows
         if views.turns and t_ns < views.sample_ns:
             return
         views.first_ns = views.first_ns if views.turns else t_ns

@@ -14,7 +14,7 @@ NS, DIMS, HALFLIFE_S = 1_000_000_000, 6, 3600.0
 GRID = (16, 24)
 N = GRID[0] * GRID[1]
 PLACES = np.random.default_rng(5).normal(0.0, 0.4, (N, DIMS)).astype(np.float32)
-SNOW = np.linspace(0.1, 0.3, DIMS, dtype=np.float32)  # what it does to every row
+SNOW = np.linspace(0.2, 0.6, DIMS, dtype=np.float32)  # what it does to every row
 EVERYWHERE = (slice(0, 16), slice(0, 24))
 
 
@@ -38,7 +38,7 @@ def watch(view: WholeView, seconds: float, begin_s=0.0, **shown) -> float:
     """Show it a place for some seconds, five frames each; return when that ends."""
     for i in range(round(seconds / VIEWS_S)):
         t_s = begin_s + i * VIEWS_S
-        view.learn(rows_of(t_s, **shown), round(t_s * NS))
+        view.learn(rows_of(t_s, **shown), round(t_s * NS), follows=False)
     return begin_s + seconds
 
 
@@ -62,6 +62,14 @@ def test_a_thing_that_fills_half_of_the_picture_is_judged_however_unlike_it_is(p
     view = made()
     end = watch(view, 60)
     assert weight(view, end, patches=patches, by=5.0) == 1.0
+
+
+def test_who_came_into_a_judged_picture_is_judged_until_he_has_gone():
+    view = made()
+    end = watch(view, 60)
+    for follows, judged in ((True, 1.0), (False, 0.0)):
+        view.learn(rows_of(end), round(end * NS), follows=follows)
+        assert weight(view, end, patches=EVERYWHERE, by=SNOW) == judged
 
 
 def test_a_spell_is_not_usual_because_it_lasts_and_what_stays_is_in_the_end():
@@ -121,7 +129,7 @@ def test_a_grid_of_three_rows_is_looked_at_in_fewer_blocks():
         )  # fmt: skip
 
     for i in range(60):
-        view.learn(rows(0.0), round(i * VIEWS_S * NS))
+        view.learn(rows(0.0), round(i * VIEWS_S * NS), follows=False)
     assert view.weight(rows(0.0), 13 * NS) == 1.0
     assert view.weight(rows(1.0), 13 * NS) == 0.0
 
