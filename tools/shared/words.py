@@ -30,15 +30,14 @@ def why(kind: str, events: EventsConfig | None = None) -> str:
     """Return which rule raises events of a kind; with the agent's own thresholds where they are known."""
     frames, rare, away = "several", "the agent's threshold", "for long"
     if events is not None:
-        frames, rare = str(events.min_frames), f"one in {number(events.raise_rarity)}"
+        frames, rare = str(events.min_frames), f"the threshold of one in {number(events.raise_rarity)}"
         away = f"for {duration(events.vanish_s)}"
     rules = {
-        EventKind.NOVEL: f"Raised because {frames} frames in a row stood out further than {rare} does, by the rule's "
-        "scale.",
-        EventKind.NEW_CATEGORY: "Raised because something that came in an event was learnt and is still there; its "
-        "rarity plays no part.",
-        EventKind.RETURNED: "Raised because something seldom seen, away for a minute or more, is back; its rarity "
-        "plays no part.",
+        EventKind.NOVEL: f"Raised because {frames} frames in a row stood out further than {rare}.",
+        EventKind.NEW_CATEGORY: "Raised because something that came in an event was learnt and is still there, however "
+        "rare it is.",
+        EventKind.RETURNED: "Raised because something seldom seen, away for a minute or more, is back, however rare "
+        "it is.",
         EventKind.VANISHED: f"Raised because what was in nearly every frame has been away {away}.",
         EventKind.SCENE_CHANGE: "Raised because nearly all of the view changed at once and stayed so: light, or the "
         "camera.",

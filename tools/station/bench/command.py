@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alerts", type=int, default=1_000_000, help="in the full store (default: %(default)s)")
     parser.add_argument("--times", type=int, default=20, help="that each page is asked for (default: %(default)s)")
     parser.add_argument(
-        "--store", metavar="ADDRESS", help="of an empty store for the pages: a file or postgresql:// (default: a file)"
+        "--store",
+        metavar="ADDRESS",
+        help="of a store for the pages, a file or postgresql://, that is empty or was filled by this (default: a file)",
     )
 
 

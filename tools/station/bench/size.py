@@ -21,27 +21,36 @@ from stillwatch.tools.station.store import Picture, Store, open_store, rows_of
 NS = 10**9
 DAY_S = 86_400
 STRETCH, HZ = 50, 5.0  # scores of one row, and a second of one agent: ten seconds a row
+STRETCH_NS = int(STRETCH / HZ * NS)
 DAYS = 60
 PICTURED = 50  # one alert in so many has its picture here: they are looked at one by one
 KINDS = ("novel", "new_category", "returned", "vanished", "scene_change")
 A_TIME = 5000
+UIDS = "bench:1:"  # by which a store is known that was filled here
+LATELY_NS = 900 * NS
 Row = dict[str, Any]
 
 
 def page_rows(folder: pathlib.Path, address: str, n: int, scores: int, alerts: int, times: int) -> list[Row]:
     """Fill an empty store, serve it, and return a row for each page: milliseconds, median and most of `times`.
 
+    A store that the bench filled before is served again, with the scores of its last minutes entered anew.
+
     Raises
     ------
     UsageError
-        The store is not empty.
+        The store holds something else.
     """
     store, _ = open_store(address)
     try:
-        if store.alert_count() or store.agents():
+        newest = store.alerts(limit=1)
+        if newest and newest[0]["uid"].startswith(UIDS):
+            now_ns = time.time_ns()
+            _fill_scores(store, np.random.default_rng(), len(store.agents()), now_ns - LATELY_NS)
+        elif newest or store.agents():
             raise UsageError(f"--store {store.name}: it is not empty; the bench fills a store of its own")
-        now_ns = time.time_ns()
-        _fill(store, now_ns, n, scores, alerts)
+        else:
+            now_ns = _fill(store, n, scores, alerts)
         middle = store.alerts(limit=1)[0]["id"]
         size_mb = store.bytes_used() / 1e6
     finally:
@@ -103,21 +112,43 @@ def _paths(now_ns: int, alert: int) -> list[str]:
     ]
 
 
-def _fill(store: Store, now_ns: int, n: int, scores: int, alerts: int) -> None:
-    """Enter agents, their scores up to now, and alerts over DAYS days."""
+def _fill(store: Store, n: int, scores: int, alerts: int) -> int:
+    """Enter alerts over DAYS days, scores, and agents; return the time (ns) of the last, which is now.
+
+    Scores come in order of time, as agents tell them, and those that filling took the time of are entered as well: the
+    last minutes that the fleet's page shows are not empty.
+    """
     random = np.random.default_rng(3)
     shown = picture(random)
+    _fill_alerts(store, random, shown, n, alerts)
+    end_ns = _fill_scores(store, random, n, time.time_ns() - scores // (n * STRETCH) * STRETCH_NS)
     with store.writing() as connection:
         for number in range(n):
-            values = {"link": "folder", "planes": "folder", "heard_ns": now_ns, "state": "live", "learning": 1.0,
+            values = {"link": "folder", "planes": "folder", "heard_ns": end_ns, "state": "live", "learning": 1.0,
                       "frames": 361_000, "rate_hz": HZ, "source_kind": "rtsp", "source_uri": "rtsp://camera/main",
-                      "rarity": 24.0, "novelty": 0.4, "score_ns": now_ns}  # fmt: skip
+                      "rarity": 24.0, "novelty": 0.4, "score_ns": end_ns}  # fmt: skip
             store.take_agent(connection, name_of(number), values)
-            taken = Picture(shown, "image/jpeg", 320, 240, 1, now_ns, [[0.2, 0.3, 0.5, 0.6]])
+            taken = Picture(shown, "image/jpeg", 320, 240, 1, end_ns, [[0.2, 0.3, 0.5, 0.6]])
             store.take_agent_picture(connection, name_of(number), -1, taken)
-    with store.writing() as connection:
-        for stretches in _in_parts(_stretches(random, now_ns, n, scores)):
-            store.fill_scores(connection, "bench", stretches)
+        connection.exec_driver_sql("ANALYZE")  # as a database does by itself in time
+    return end_ns
+
+
+def _fill_scores(store: Store, random: np.random.Generator, n: int, from_ns: int) -> int:
+    """Enter scores of a time up to now, with those of the time that this takes; return the time (ns) of the last."""
+    end_ns = time.time_ns()
+    while (end_ns - from_ns) // STRETCH_NS:
+        with store.writing() as connection:
+            for stretches in _in_parts(_stretches(random, from_ns, end_ns, n)):
+                store.fill_scores(connection, "bench", stretches)
+        from_ns += (end_ns - from_ns) // STRETCH_NS * STRETCH_NS
+        end_ns = time.time_ns()
+    return end_ns
+
+
+def _fill_alerts(store: Store, random: np.random.Generator, shown: bytes, n: int, alerts: int) -> None:
+    """Enter alerts, one in PICTURED with a picture."""
+    now_ns = time.time_ns()
     with store.writing() as connection:
         for told in _in_parts(_alerts(random, now_ns, n, alerts)):
             store.fill_alerts(connection, told)
@@ -125,21 +156,17 @@ def _fill(store: Store, now_ns: int, n: int, scores: int, alerts: int) -> None:
         pictures = ({"alert": alert, **jpeg} for alert in range(PICTURED, alerts + 1, PICTURED))
         for some in _in_parts(pictures):
             store.fill_pictures(connection, some)
-        connection.exec_driver_sql("ANALYZE")  # as a database does by itself in time
 
 
-def _stretches(random: np.random.Generator, now_ns: int, n: int, scores: int) -> Iterator[tuple[str, Any]]:
-    """Yield (agent, scores) of each stretch, the newest of every agent now."""
-    n_each = scores // (n * STRETCH)
-    step_ns = int(NS / HZ)
-    for number in range(n):
-        values = random.gamma(2.0, 0.4, STRETCH)
-        for i in range(n_each):
-            at_ns = now_ns - (n_each - i) * STRETCH * step_ns
-            rows = [
-                (i * STRETCH + k, at_ns + k * step_ns, float(values[k]), float(np.exp(values[k])), 0)
-                for k in range(STRETCH)
-            ]
+def _stretches(random: np.random.Generator, from_ns: int, end_ns: int, n: int) -> Iterator[tuple[str, Any]]:
+    """Yield (agent, scores) of each whole stretch of a time, in order of time."""
+    step_ns = STRETCH_NS // STRETCH
+    for at_ns in range(from_ns, end_ns - STRETCH_NS + 1, STRETCH_NS):
+        values = random.gamma(2.0, 0.4, (n, STRETCH))
+        first = at_ns // step_ns
+        for number in range(n):
+            pairs = zip(values[number].tolist(), np.exp(values[number]).tolist(), strict=True)
+            rows = [(first + k, at_ns + k * step_ns, value, rarity, 0) for k, (value, rarity) in enumerate(pairs)]
             yield name_of(number), rows_of(rows)
 
 
@@ -151,7 +178,7 @@ def _alerts(random: np.random.Generator, now_ns: int, n: int, alerts: int) -> It
         draw = random.random(4)
         has_place = i % 3 == 0
         yield {
-            "id": i + 1, "agent": name_of(i % n), "uid": f"bench:1:{i}", "event": i, "event16": i % 65_536,
+            "id": i + 1, "agent": name_of(i % n), "uid": f"{UIDS}{i}", "event": i, "event16": i % 65_536,
             "run": "bench", "epoch": 1, "kind": KINDS[i % 7 % len(KINDS)], "phase": "end", "severity": float(draw[0]),
             "at_ns": at_ns, "start_ns": at_ns, "told_ns": at_ns, "received_ns": at_ns, "own_start_ns": at_ns,
             "own_told_ns": at_ns,

@@ -3,6 +3,7 @@
 Made by tools/station/page/app.py. It must not know any page.
 """
 
+import contextlib
 import hashlib
 import pathlib
 import threading
@@ -20,7 +21,7 @@ from stillwatch.tools.station.bulletin import Bulletin
 from stillwatch.tools.station.page.feed import Feed
 from stillwatch.tools.station.page.views import Control, Views
 from stillwatch.tools.station.page.wording import FILTERS, cleaned
-from stillwatch.tools.station.store import Sparks, Store
+from stillwatch.tools.station.store import Sparks, Store, StoreError
 
 HERE = pathlib.Path(__file__).parent
 LONGEST_TEXT = 100_000
@@ -118,9 +119,15 @@ class Services:
         self._templates.globals["version"] = digest[:12]
 
     def warm_up(self) -> None:
-        """Compile the templates, so that the first who looks does not wait for it."""
+        """Compile the templates and read what the fleet's page shows, so that the first who looks does not wait for it.
+
+        A store that does not answer is told when somebody asks.
+        """
         for name in self._templates.list_templates(extensions=["html"]):
             self._templates.get_template(name)
+        with contextlib.suppress(StoreError):
+            for kept in (self.agents, self.waiting, self.labels, self.sparklines):
+                kept.get()
 
     def tell(self, kind: str, agent: str = "", id: int = 0) -> None:
         """Tell open pages of an act; what they count is counted anew."""

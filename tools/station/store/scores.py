@@ -90,15 +90,17 @@ class Sparks:
         self._store, self._span_ns, self._n = store, span_ns, n
         self._begun = store.begun
         self._known: dict[int, tuple[str, int, float | None]] = {}  # by number: agent, start, highest rarity
-        self._newest = 0
+        self._newest = self._asked_ns = 0
 
     def lines(self, now_ns: int) -> dict[str, list[float | None]]:
         """Return for every agent with scores in the time the highest rarity in each of the parts, None where nothing
         was scored."""
         from_ns = now_ns - self._span_ns
         if self._begun != self._store.begun:  # its numbers are counted from one again
-            self._begun, self._newest, self._known = self._store.begun, 0, {}
-        after = max(self._newest - OVERLAP, 0) if self._known else 0
+            self._begun, self._asked_ns, self._newest, self._known = self._store.begun, 0, 0, {}
+        is_lately = now_ns - self._asked_ns < self._span_ns
+        after = max(self._newest - OVERLAP, 0) if is_lately else 0  # else more is new than the time holds
+        self._asked_ns = now_ns
         for number, agent, at_ns, rarity in self._store.stretches_since(from_ns, after):
             self._known[number] = agent, at_ns, rarity
             self._newest = max(self._newest, number)

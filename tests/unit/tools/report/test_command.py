@@ -338,7 +338,7 @@ def test_figures_for_makers_of_models_are_folded_away(page):
 
 
 def test_an_alert_says_which_rule_raised_it(page):
-    assert page.count("frames in a row stood out further than one in") == len(EVENTS)
+    assert page.count("frames in a row stood out further than the threshold of one in") == len(EVENTS)
 
 
 def test_the_thresholds_are_named_where_they_are_drawn(page):

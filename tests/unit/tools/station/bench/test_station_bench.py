@@ -1,5 +1,7 @@
 """`stillwatch bench station`: its rows say what came of a small fleet, and each page of a small store."""
 
+import time
+
 import pytest
 from printed import of_schema
 
@@ -31,6 +33,18 @@ def test_every_page_of_a_store_is_timed(capsys):
     pages = {row["page"] for row in found}
     assert {"/", f"/agents/{fleet.name_of(7)}", "/alerts", "/map", "/metrics"} <= pages
     assert all(0 < row["median_ms"] <= row["most_ms"] for row in found)
+
+
+def test_a_store_that_was_filled_is_served_again_with_scores_up_to_now(tmp_path, capsys):
+    address = str(tmp_path / "s.db")
+    size = ("--only", "pages", "--agents", "8", "--scores", "8000", "--alerts", "100", "--times", "1")
+    first = rows(capsys, *size, "--store", address)
+    again = rows(capsys, *size, "--store", address)
+    assert [row["page"].partition("?")[0] for row in first] == [row["page"].partition("?")[0] for row in again]
+    store, _ = open_store(address)
+    assert store.alert_count() == 100
+    assert store.score_days("cam000")[1] > time.time_ns() - 60 * 10**9
+    store.close()
 
 
 def test_a_store_that_holds_something_is_not_filled(tmp_path):
