@@ -11,15 +11,43 @@ from agent_doubles import AgentDouble, jpeg
 from hearing import hearing, limits, until
 
 from stillwatch.transport.live import generate_keys, load_server_keys
-from stillwatch.transport.wire import DICTIONARY, Exemplar, LogNotice, TransportError, VisitKind
+from stillwatch.transport.wire import (
+    DICTIONARY,
+    Alert,
+    Exemplar,
+    Headers,
+    LogNotice,
+    TransportError,
+    VisitKind,
+    decode,
+    encode,
+)
 
 NOISE = b"\xc1" + b"\x00" * 64
 
 
 def bomb():
     """Return 100 kB that would become 100 MB."""
+    return packed_again(bytes(100_000_000))
+
+
+def packed_again(plain):
+    """Return bytes as the wire's compact form has them."""
     coder = zlib.compressobj(9, wbits=-15, zdict=DICTIONARY)
-    return b"\xc1" + coder.compress(bytes(100_000_000)) + coder.flush()
+    return b"\xc1" + coder.compress(plain) + coder.flush()
+
+
+def path_like():
+    """Return alerts of agents whose names are ways to files, as bytes that are messages but for that."""
+    known = "a" * 16
+    header = Headers(known, "run1", "boot1", 1).next(Alert, t_ns=0, mono_ns=0, wall_ns=0, frame=0)
+    packed = encode(Alert(**header, id=0, phase="new", severity=0.5))
+    plain = zlib.decompressobj(wbits=-15, zdict=DICTIONARY).decompress(packed[1:])
+    assert plain.count(known.encode()) == 1
+    names = (known.encode(), b"../../etc/passwd", b"/../../../../tmp", b"cam1/../../../..")
+    sound, *others = [packed_again(plain.replace(known.encode(), name)) for name in names]
+    assert decode(sound).agent == known
+    return others
 
 
 @contextlib.contextmanager
@@ -125,16 +153,24 @@ def test_messages_that_did_not_arrive_are_said_to_be_missing(tmp_path):
         until(lambda: station.agent("cam1")["lost"] == 3)
 
 
-def test_one_agent_that_tells_alerts_without_end_harms_no_other(tmp_path):
+@pytest.mark.parametrize(
+    ("n", "pause_s"), [(600, 0.001), pytest.param(10_000, 0.004, marks=[pytest.mark.soak, pytest.mark.timeout(600)])]
+)
+def test_one_agent_that_tells_alerts_without_end_harms_no_other(tmp_path, n, pause_s):
+    """In full, ten thousand within a minute."""
     with agents(tmp_path, "bad", "good") as (bad, good):
         with hearing(tmp_path / "s.db", bad, good, **limits(alerts_a_minute=6.0)) as station:
             joined(station, bad, good)
-            for number in range(600):
-                bad.alert(number)
-                time.sleep(0.001)  # slower than its own publisher would lose them
-                if number % 100 == 0:
+            began = time.monotonic()
+            for number in range(n):
+                bad.alert(number, thumbnail=jpeg(320, 240))
+                time.sleep(pause_s)  # slower than its own publisher would lose them
+                if number % (n // 6) == 0:
                     good.alert(number)
-            until(lambda: sum(row["agent"] == "good" for row in station.alerts()) == 6)
+            print(f"{n} alerts in {time.monotonic() - began:.0f} s")
+            until(lambda: sum(row["agent"] == "good" for row in station.alerts()) >= 6)
+            late_s = [(r["received_ns"] - r["told_ns"]) / 1e9 for r in station.alerts() if r["agent"] == "good"]
+            print(f"the other's alerts were heard after {max(late_s):.2f} s at most")
             until(lambda: bad.status() and station.agent("bad")["trouble"])
             row = until(lambda: bad.status() and (row := station.agent("bad"))["withheld"] > 100 and row)
             assert sum(row["agent"] == "bad" for row in station.alerts()) <= 40
@@ -192,7 +228,7 @@ def test_bytes_that_are_no_messages_are_counted_and_said(tmp_path):
 
     with zmq.Context() as context, context.socket(zmq.PUB) as socket, agents(tmp_path, "good") as (good,):
         socket.bind(Liar.endpoint)
-        payloads = (bomb(), NOISE, b"")
+        payloads = (bomb(), NOISE, b"", *path_like())
         with hearing(tmp_path / "s.db", Liar, good) as station:
             joined(station, good)
 
@@ -204,6 +240,8 @@ def test_bytes_that_are_no_messages_are_counted_and_said(tmp_path):
             until(is_said)
             good.alert(1)
             until(station.alerts)
+            assert [row["agent"] for row in station.store.agents()] == ["cam1", "good"]
+            assert [row["agent"] for row in station.alerts()] == ["good"]
         socket.close(0)
 
 
