@@ -335,6 +335,7 @@ class Desk:
             "at_ns": at_ns,
             "share": message.share,
             "label": plain(message.label, 64),
+            "run": plain(message.run, 64),
         }
         if message.thumbnail:
             picture = safe_picture(message.thumbnail, frame=message.exemplar_frame, at_ns=at_ns, boxes=[])
@@ -361,6 +362,7 @@ class Desk:
             "last_ns": max(at_ns - max(message.t_ns - message.last_t_ns, 0), 0),
             "watched_s": message.watched_s or 0.0,
             "label": plain(message.label, 64),
+            "run": plain(message.run, 64),
             "frame": message.picture_frame,
         }
         if message.thumbnail:

@@ -57,23 +57,29 @@ class AgentQueries(Connected):
 
     def exemplars(self, agent: str, *, limit: int = 200) -> list[dict[str, Any]]:
         """Return the exemplars that are held, largest share first: EXEMPLARS' columns without the picture,
-        `has_picture` instead."""
+        `has_picture` instead. Of each role those of the run that told it last: an agent that began anew holds no other.
+        """
         columns = [column for column in EXEMPLARS.c if column.name != "picture"]
         query = select(*columns, EXEMPLARS.c.picture.is_not(None).label("has_picture"))
         query = query.where(EXEMPLARS.c.agent == agent)
-        return self.rows(query.order_by(EXEMPLARS.c.share.desc(), EXEMPLARS.c.exemplar).limit(limit))
+        rows = self.rows(query.order_by(EXEMPLARS.c.share.desc(), EXEMPLARS.c.exemplar))
+        runs = {row["role"]: row["run"] for row in sorted(rows, key=lambda row: row["at_ns"])}
+        return [row for row in rows if row["run"] == runs[row["role"]]][:limit]
 
     def exemplar(self, agent: str, exemplar: int) -> dict[str, Any] | None:
         """Return one exemplar with its JPEG (`picture`, None where none came), or None; its own role before others."""
-        query = select(EXEMPLARS).where(EXEMPLARS.c.agent == agent, EXEMPLARS.c.exemplar == exemplar)
-        return self.first(query.order_by(EXEMPLARS.c.picture.is_(None), EXEMPLARS.c.role != "frame").limit(1))
+        c = EXEMPLARS.c
+        query = select(EXEMPLARS).where(c.agent == agent, c.exemplar == exemplar)
+        return self.first(query.order_by(c.picture.is_(None), c.role != "frame", c.at_ns.desc()).limit(1))
 
     def kinds(self, agent: str) -> list[dict[str, Any]]:
         """Return the kinds of visits, the most frequent first: KINDS' columns without the picture, `has_picture`
-        instead."""
+        instead. Those of the run that told of the newest visit: an agent that began anew knows no other."""
         columns = [column for column in KINDS.c if column.name != "picture"]
         query = select(*columns, KINDS.c.picture.is_not(None).label("has_picture")).where(KINDS.c.agent == agent)
-        return self.rows(query.order_by(KINDS.c.count.desc(), KINDS.c.kind))
+        rows = self.rows(query.order_by(KINDS.c.count.desc(), KINDS.c.kind))
+        run = max(rows, key=lambda row: row["last_ns"])["run"] if rows else ""
+        return [row for row in rows if row["run"] == run]
 
     def kind(self, agent: str, kind: int) -> dict[str, Any] | None:
         """Return one kind of visits with its JPEG (`picture`, None where none came), or None."""

@@ -9,17 +9,20 @@ from sqlalchemy import Connection, Table, inspect, select
 from sqlalchemy.schema import CreateColumn
 
 from stillwatch.tools.station.store.connection import FAILED, Connected, StoreError
-from stillwatch.tools.station.store.tables import ALERTS, KINDS, META, METADATA, MUTES
+from stillwatch.tools.station.store.tables import ALERTS, EXEMPLARS, KINDS, META, METADATA, MUTES
 
 Step = Callable[[Connection], None]
 _LOCK = 0x5711_0001  # PostgreSQL: one process migrates at a time
 
 
 def _add_columns(table: Table, *names: str) -> Step:
-    """Return a step that adds columns with their defaults."""
+    """Return a step that adds columns with their defaults, but for those that came with the whole table before."""
 
     def step(connection: Connection) -> None:
+        known = {column["name"] for column in inspect(connection).get_columns(table.name)}
         for name in names:
+            if name in known:
+                continue
             form = CreateColumn(table.c[name]).compile(dialect=connection.dialect)
             connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {form}")
 
@@ -40,6 +43,8 @@ STEPS: tuple[Step, ...] = (
     _add_columns(ALERTS, "watched_s", "judged", "visits", "alike", "here"),
     _add_columns(MUTES, "place"),
     _add_table(KINDS),
+    _add_columns(KINDS, "run"),
+    _add_columns(EXEMPLARS, "run"),
 )
 VERSION = 1 + len(STEPS)
 

@@ -295,6 +295,7 @@ EXEMPLARS = Table(
     _ns("at_ns"),
     Column("share", Float, nullable=False, server_default=text("0")),
     _text("label"),
+    _text("run"),  # that told it last
     _count("width"),
     _count("height"),
     Column("picture", LargeBinary),
@@ -311,6 +312,7 @@ KINDS = Table(  # of visits under a fixed camera
     _ns("last_ns"),
     Column("watched_s", Float, nullable=False, server_default=text("0")),
     _text("label"),
+    _text("run"),  # that told it last
     _count("frame", -1),
     Column("picture", LargeBinary),
 )

@@ -158,6 +158,7 @@ class TakingQueries(Connected):
         if removed:
             connection.execute(delete(EXEMPLARS).where(c.agent == agent, c.exemplar.in_(list(removed)[:1000])))
         if values:
+            values = self._of_its_run(connection, EXEMPLARS, c.exemplar, agent, values)
             connection.execute(self.upsert(EXEMPLARS, {"agent": agent, **values}, ["agent", "role", "exemplar"]))
             kept = select(c.exemplar).where(c.agent == agent).order_by(c.at_ns.desc(), c.exemplar.desc()).limit(most)
             connection.execute(delete(EXEMPLARS).where(c.agent == agent, c.exemplar.not_in(kept)))
@@ -167,7 +168,8 @@ class TakingQueries(Connected):
     ) -> None:
         """Keep a kind of visits (KINDS' columns; none: only removals), drop those removed, and of an agent's `most`.
 
-        Its first visit and its picture stay as they were told first and last: streams begin anew, kinds go on.
+        Its first visit and its picture stay as they were told first and last: streams begin anew, kinds go on. One of
+        fewer visits than before is another kind of the same number: the agent began anew.
         """
         c = KINDS.c
         if removed:
@@ -177,9 +179,19 @@ class TakingQueries(Connected):
             before = connection.execute(same).first()
             if before is not None and before[0] <= values["count"]:
                 values = {**values, "first_ns": min(before[1], values["first_ns"])}
+            elif before is not None:
+                values = {"picture": None, **values}
             connection.execute(self.upsert(KINDS, {"agent": agent, **values}, ["agent", "kind"]))
             kept = select(c.kind).where(c.agent == agent).order_by(c.last_ns.desc(), c.kind.desc()).limit(most)
             connection.execute(delete(KINDS).where(c.agent == agent, c.kind.not_in(kept)))
+
+    def _of_its_run(
+        self, connection: Connection, table: Any, key: Any, agent: str, values: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return values without the picture that another run gave to the same number."""
+        where = (table.c.agent == agent, table.c.role == values["role"], key == values[key.name])
+        run = connection.execute(select(table.c.run).where(*where)).scalar()
+        return values if run in (None, values.get("run", "")) else {"picture": None, **values}
 
     def take_gap(self, connection: Connection, agent: str, values: Mapping[str, Any]) -> None:
         """Keep a gap: GAPS' columns."""

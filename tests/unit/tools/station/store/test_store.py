@@ -9,7 +9,11 @@ from stillwatch.tools.station.store.migrations import VERSION
 from stillwatch.tools.station.store.packed import MOST_SCORES, pack, unpack
 from stillwatch.tools.station.store.tables import META
 
-SINCE = {"alerts": ("watched_s", "judged", "visits", "alike", "here"), "mutes": ("place",)}  # added in steps
+SINCE = {  # added in steps
+    "alerts": ("watched_s", "judged", "visits", "alike", "here"),
+    "mutes": ("place",),
+    "exemplars": ("run",),
+}
 
 
 def test_a_store_opened_again_holds_what_it_held(address):

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from store_examples import PICTURE, T0, full_alert, score_rows, take, thin_alert
+from store_examples import PICTURE, SECOND, T0, full_alert, score_rows, take, thin_alert
 
 from stillwatch.tools.station.store import FOLDER, taking
 
@@ -132,3 +132,41 @@ def test_kinds_that_an_agent_remembers_no_more_go_and_so_do_those_beyond_the_mos
     take_kind(store, {}, removed=[2])
     assert [kind["kind"] for kind in store.kinds("cam1")] == [1, 3]
     assert store.kinds("cam2") == []
+
+
+def told_kind(store, kind, count, last_s, run, **more):
+    at_ns = T0 + int(last_s * SECOND)
+    values = {"kind": kind, "count": count, "first_ns": T0, "last_ns": at_ns, "run": run, **more}
+    with store.writing() as connection:
+        store.take_kind(connection, "cam1", values, [], 64)
+
+
+def told_exemplar(store, exemplar, at_s, run, **more):
+    values = {"role": "frame", "exemplar": exemplar, "at_ns": T0 + int(at_s * SECOND), "run": run, **more}
+    with store.writing() as connection:
+        store.take_exemplar(connection, "cam1", values, [], 200)
+
+
+def test_kinds_go_on_with_a_run_and_those_of_an_agent_that_began_anew_are_others(store):
+    told_kind(store, 1, 9, 50.0, "one", picture=b"cat")
+    told_kind(store, 2, 4, 60.0, "one", picture=b"dog")
+    told_kind(store, 1, 9, 50.0, "two", first_ns=T0 + 40 * SECOND)  # goes on: all are told again
+    told_kind(store, 2, 5, 90.0, "two")
+    assert [(row["kind"], row["count"]) for row in store.kinds("cam1")] == [(1, 9), (2, 5)]
+    assert (store.kind("cam1", 1)["first_ns"], store.kind("cam1", 1)["picture"]) == (T0, b"cat")
+    told_kind(store, 2, 1, 100.0, "fresh", first_ns=T0 + 100 * SECOND)  # begun anew: another thing of that number
+    (row,) = store.kinds("cam1")
+    assert (row["kind"], row["count"], row["first_ns"]) == (2, 1, T0 + 100 * SECOND)
+    assert not row["has_picture"]
+
+
+def test_exemplars_are_of_the_run_that_told_them_last_and_keep_no_other_runs_picture(store):
+    for number in range(3):
+        told_exemplar(store, number, 10.0 + number, "one", picture=b"old")
+    told_exemplar(store, 1, 11.5, "one", share=0.2)
+    assert store.exemplar("cam1", 1)["picture"] == b"old", "the same one, told again without it"
+    told_exemplar(store, 7, 5.0, "one", role="topics:most_typical")
+    told_exemplar(store, 0, 30.0, "two")
+    found = {(row["role"], row["exemplar"]): row["has_picture"] for row in store.exemplars("cam1")}
+    assert found == {("frame", 0): False, ("topics:most_typical", 7): False}
+    assert store.exemplars("cam1", limit=1) != []
