@@ -1,6 +1,7 @@
 """Finds the frames that look most like a picture: by the topics in it, in what runs and ground stations hold.
 
-The `find` command. It must not need the agent's video: shares of topics, the topic model and the encoder were told.
+The `find` command. It must not need the agent's video: shares of topics, the topic model and the encoder were told. A
+thin link has no room for those: what it brought is searched by the pictures of its alerts.
 """
 
 import argparse
@@ -32,6 +33,11 @@ WORDS = 400.0  # that the shares of a frame are worth: what they were measured b
 UNSEEN = 1e-3  # share of a topic that was not told
 NEAR_NS = 2_000_000_000  # a picture so near in time stands for a frame
 
+MOST_PICTURES = 2000  # of a thin link's folder: the newest
+WORD_DIMS = 32
+WIDE, HIGH = 320, 240  # to which a thin link's pictures are brought before their words are taken
+SAMPLED = 400  # words of the other pictures, by which the width of the kernel is found
+
 Box = tuple[float, float, float, float]
 
 
@@ -44,6 +50,14 @@ class Held:
     model: m.Model | None = None
     scores: list[m.Score] = field(default_factory=list)
     pictures: list[tuple[int, bytes]] = field(default_factory=list)
+
+
+@dataclass
+class Pictured:
+    """What a thin link brought of one run. alerts: by event, the newest message with a picture."""
+
+    name: str
+    alerts: dict[int, m.Alert] = field(default_factory=dict)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +82,7 @@ def main(args: argparse.Namespace) -> int:
         print_json({"rows": [row | {"picture": _data_uri(row["picture"])} for row in rows]})
         return 0
     for row in rows:
-        print(shown(f"{row['score']:8.3f}  frame {row['sequence']:<8}  {row['t_utc']}  {row['run']}"))
+        print(shown(f"{row['score']:8.3f}  {_named(row):<14}  {row['t_utc']}  {row['run']}"))
     if args.out:
         print(args.out)
     return 0
@@ -92,39 +106,48 @@ def find(runs: list[pathlib.Path], picture: np.ndarray, box: Box, top: int) -> l
 
     Rows of {run, sequence, t_utc, score, picture}. score: how much likelier a word of the picture is in that frame than
     in any of its run, nats a word: the score (thesis 3.28), less the words' density under the whole run, so that runs
-    of different models compare. picture: JPEG of a frame within two seconds, b"" where none was told.
+    of different models compare. picture: JPEG of a frame within two seconds, b"" where none was told. Of what a thin
+    link brought, rows are alerts: `sequence` is None where it did not say the frame, densities are Parzen's of the
+    words of their pictures.
 
     picture : ndarray of shape (height, width, 3), uint8 BGR
 
     Raises
     ------
     UsageError
-        A run that told no topics, or no encoder.
+        A run that told no topics, or no encoder, and no pictures of alerts.
     """
-    found = []
+    found: list[dict[str, Any]] = []
     for path in runs:
         for held in read_run(path):
+            if isinstance(held, Pictured):
+                found += _alerts_like(held, picture, box)
+                continue
             scores = similarities(held, picture, box)
-            best = np.argsort(-scores, kind="stable")[:top]
-            found += [(float(scores[i]), held, held.scores[i]) for i in best]
-    found.sort(key=lambda item: -item[0])
-    return [
-        {
-            "run": held.name,
-            "sequence": score.frame,
-            "t_utc": utc_text(score.wall_ns),
-            "score": value,
-            "picture": _picture(held, score.t_ns),
-        }
-        for value, held, score in found[:top]
-    ]
+            for i in np.argsort(-scores, kind="stable")[:top]:
+                told = held.scores[i]
+                found.append(_row(held.name, told.frame, told.wall_ns, scores[i], _picture(held, told.t_ns)))
+    return sorted(found, key=lambda row: -row["score"])[:top]
 
 
-def read_run(path: pathlib.Path) -> list[Held]:
-    """Return what a folder holds, a start of an agent each; UsageError where none can be searched."""
+def _row(run: str, frame: int, wall_ns: int, score: float, picture: bytes) -> dict[str, Any]:
+    known = frame if frame >= 0 else None
+    return {"run": run, "sequence": known, "t_utc": utc_text(wall_ns), "score": float(score), "picture": picture}
+
+
+def _named(row: dict[str, Any]) -> str:
+    return "alert" if row["sequence"] is None else f"frame {row['sequence']}"
+
+
+def read_run(path: pathlib.Path) -> list[Held] | list[Pictured]:
+    """Return what a folder holds, a start of an agent each: those that told topics, else pictures of alerts; UsageError
+    where none can be searched."""
     starts: dict[tuple[str, int], Held] = {}
+    pictured: dict[tuple[str, int], Pictured] = {}
     for _, message in open_run(path).messages({"encoder", "model", "score", "alert", "exemplar"}):
         held = starts.setdefault((message.run, message.epoch), Held(message.run))
+        if isinstance(message, m.Alert) and message.thumbnail:
+            pictured.setdefault((message.run, message.epoch), Pictured(message.run)).alerts[message.id] = message
         match message:
             case m.Encoder():
                 held.encoder = message
@@ -137,10 +160,12 @@ def read_run(path: pathlib.Path) -> list[Held]:
             case m.Exemplar() if message.thumbnail and message.role == "frame":
                 held.pictures.append((message.exemplar_t_ns, message.thumbnail))
     usable = [held for held in starts.values() if held.encoder and held.model and held.scores]
+    if not usable and pictured:
+        return list(pictured.values())
     if not usable:
         raise UsageError(
-            f"{path}: no shares of topics with their model and encoder: too short, of a version before 0.2, or heard "
-            "over a thin link, which has no room for them; search the vehicle's own run folder"
+            f"{path}: no shares of topics with their model and encoder, and no picture of an alert: too short, of a "
+            "version before 0.2, or heard over a thin link that had no room; search the vehicle's own run folder"
         )
     for held in usable:
         held.pictures.sort(key=lambda item: item[0])
@@ -182,20 +207,92 @@ def describe(picture: np.ndarray, encoder: m.Encoder, box: Box) -> np.ndarray:
     )
     extractor = FeatureExtractor(config)
     extractor.take_projection(encoder.basis, encoder.offset)
+    return _words(extractor, config, colour, box, takes_out_brightness=encoder.takes_out_brightness)
+
+
+def _words(
+    extractor: FeatureExtractor, config: Config, colour: np.ndarray, box: Box, *, takes_out_brightness: bool
+) -> np.ndarray:
     maker = RowMaker(extractor.capacity_patches, extractor.n_patch_dims, config.features.step_px)
     grey = cv2.cvtColor(colour, cv2.COLOR_BGR2GRAY)
     frame = Frame(grey, colour, None, t_ns=0, mono_ns=0, wall_ns=0, sequence=0, epoch=0)
     try:
         features = extractor.extract(frame)
     except ValueError as error:
-        raise UsageError(f"--like: picture of {size[0]}x{size[1]} is too small: {error}") from None
-    rows = maker.rows_of(frame, features, replace(MOVING, takes_out_brightness=encoder.takes_out_brightness))
+        size = f"{colour.shape[1]}x{colour.shape[0]}"
+        raise UsageError(f"--like: picture of {size} is too small: {error}") from None
+    rows = maker.rows_of(frame, features, replace(MOVING, takes_out_brightness=takes_out_brightness))
     x0, y0, x1, y1 = box
     places = [rows.word_centre(word) for word in range(len(rows.words))]
     inside = [word for word, (x, y) in enumerate(places) if x0 <= x <= x1 and y0 <= y <= y1]
     if not inside:
         raise UsageError(f"--box: nothing of the picture's {len(places)} words lies in {box}; take a larger one")
     return np.array(rows.words[inside])
+
+
+def _alerts_like(held: Pictured, picture: np.ndarray, box: Box) -> list[dict[str, Any]]:
+    """Return a row for each alert with a picture that can be read."""
+    told = list(held.alerts.values())[-MOST_PICTURES:]
+    pairs = [(alert, pixels) for alert in told if (pixels := _decoded(alert.thumbnail)) is not None]
+    if not pairs:
+        return []
+    scores = densities([pixels for _, pixels in pairs], picture, box)
+    rows = zip(pairs, scores.tolist(), strict=True)
+    return [_row(held.name, alert.picture_frame, alert.wall_ns, score, alert.thumbnail) for (alert, _), score in rows]
+
+
+def _decoded(jpeg: bytes) -> np.ndarray | None:
+    return cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+
+
+def densities(pictures: list[np.ndarray], wanted: np.ndarray, box: Box) -> np.ndarray:
+    """Return how much likelier a word of the wanted picture is in each picture than in all, (n,) nats a word.
+
+    pictures, wanted : ndarrays of shape (height, width, 3), uint8 BGR
+
+    The density of a picture's words is Parzen's (1962), with normal kernels as wide as words of one picture lie from
+    their nearest in the others, in the mean square. The wanted picture is made as small as they are first: a thumbnail
+    has no fine grain.
+    """
+    config = Config(
+        source=SourceConfig(width=WIDE, height=HIGH),
+        encoder=EncoderConfig(kind="random", frame_kind="random", patch_dims=WORD_DIMS),
+    )
+    extractor = FeatureExtractor(config)
+    side = int(np.median([max(pixels.shape[:2]) for pixels in pictures]))
+
+    def words_of(pixels: np.ndarray, within: Box) -> np.ndarray:
+        return _words(extractor, config, _scaled(pixels, WIDE, HIGH), within, takes_out_brightness=False)
+
+    there = [words_of(pixels, (0.0, 0.0, 1.0, 1.0)) for pixels in pictures]
+    here = words_of(_scaled(wanted, side, side, only_down=True), box)
+    random = np.random.default_rng(0)
+    some = [words[random.integers(len(words), size=max(SAMPLED // len(there), 4))] for words in there]
+    nearest = [
+        _squares(own, np.concatenate([*some[:i], *some[i + 1 :]]) if len(some) > 1 else own[::-1]).min(axis=1)
+        for i, own in enumerate(some)
+    ]
+    width = max(float(np.concatenate(nearest).mean()), 1e-9)
+    logs = np.stack([_log_mean(-_squares(here, words) / (2.0 * width), axis=1) for words in there])
+    ratios = logs - _log_mean(logs, axis=0)
+    return np.logaddexp(ratios, np.log(UNSEEN)).mean(axis=1)  # a word that is nowhere in it does not decide alone
+
+
+def _scaled(pixels: np.ndarray, width: int, height: int, *, only_down: bool = False) -> np.ndarray:
+    scale = min(width / pixels.shape[1], height / pixels.shape[0], 1.0 if only_down else np.inf)
+    size = [max(round(scale * length), 1) for length in pixels.shape[1::-1]]
+    return cv2.resize(pixels, size, interpolation=cv2.INTER_AREA if scale < 1.0 else cv2.INTER_CUBIC)
+
+
+def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the squared distances of all rows, (len(a), len(b)) float64."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    return np.maximum((a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * a @ b.T, 0.0)
+
+
+def _log_mean(logs: np.ndarray, axis: int) -> np.ndarray:
+    top = logs.max(axis=axis, keepdims=True)
+    return np.squeeze(top, axis) + np.log(np.exp(logs - top).mean(axis=axis))
 
 
 def _picture(held: Held, t_ns: int) -> bytes:
@@ -226,8 +323,8 @@ def _write(path: pathlib.Path, rows: list[dict[str, Any]], picture: np.ndarray) 
 
 
 def _figure(number: int, row: dict[str, Any]) -> str:
-    shown_by = c.picture(row["picture"], alt=f"Near frame {row['sequence']}", opens=True)
+    shown_by = c.picture(row["picture"], alt=f"Near {_named(row)}", opens=True)
     return (
-        f"<figure><div class='picture'>{shown_by}</div><figcaption>{number}. frame {row['sequence']}, "
+        f"<figure><div class='picture'>{shown_by}</div><figcaption>{number}. {_named(row)}, "
         f"{c.esc(row['t_utc'])}<br>{c.esc(row['run'])}, {row['score']:.2f} nats a word</figcaption></figure>"
     )

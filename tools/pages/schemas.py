@@ -131,7 +131,7 @@ SCHEMAS: dict[str, Schema] = {
     "topics": _object(
         rows=_list(_object(run=TEXT, frame=COUNT, stream_s=NUMBER, topic=COUNT, name=MAYBE_TEXT, share=NUMBER))
     ),
-    "find": _object(rows=_list(_object(run=TEXT, sequence=COUNT, t_utc=TEXT, score=NUMBER, picture=MAYBE_TEXT))),
+    "find": _object(rows=_list(_object(run=TEXT, sequence=MAYBE_COUNT, t_utc=TEXT, score=NUMBER, picture=MAYBE_TEXT))),
     "clips": _object(clips=_list(_object(alert=COUNT, file=TEXT, bytes=COUNT)), missed=_list(COUNT)),
     "replay": _object(hash=TEXT, recorded_hash=TEXT, equal=MAYBE_YES, frames=COUNT, speed=NUMBER, cpu_seconds=NUMBER),
     "compare": _object(

@@ -6,13 +6,16 @@ import pytest
 from capture_sources import frame_of
 from printed import of_schema
 
-from stillwatch.base import UsageError, VirtualClock
+from stillwatch.base import RealClock, UsageError, VirtualClock
 from stillwatch.pipeline import Pipeline
 from stillwatch.settings import load_config
 from stillwatch.tools.cli import main
-from stillwatch.tools.find import box_of, describe, find, read_run, similarities
+from stillwatch.tools.find import box_of, densities, describe, find, read_run, similarities
+from stillwatch.tools.ground_thin_folder import ThinFolder
 from stillwatch.transport.disk import RunFolder
-from stillwatch.transport.wire import Encoder, Headers, encode, kind_of
+from stillwatch.transport.thin import ThinAlert, decode_thumbnail
+from stillwatch.transport.thin.thumbnails import encode_thumbnail
+from stillwatch.transport.wire import Encoder, EventKind, Headers, encode, kind_of
 
 SIZE = (160, 120)
 SETTINGS = [
@@ -104,6 +107,43 @@ def test_a_folder_without_topics_is_refused(tmp_path):
     folder.finish({"frames": 0})
     with pytest.raises(UsageError, match="no shares of topics"):
         find([tmp_path], picture(0), (0.0, 0.0, 1.0, 1.0), 1)
+
+
+def small(image):
+    """A picture as a thin link brings it."""
+    return decode_thumbnail(encode_thumbnail(image, max_side_px=96, max_bytes=1500))
+
+
+@pytest.fixture(scope="module")
+def thin(tmp_path_factory):
+    """What a thin link told of 20 alerts: each fifth shows the board; one came without a picture."""
+    path = tmp_path_factory.mktemp("thin")
+    folder = ThinFolder(path, "auv1", RealClock())
+    for n in range(20):
+        alert = ThinAlert(event=n, kind=EventKind.NOVEL, wall_ns=1_700_000_000_000_000_000 + n * 10**9, delivery=n)
+        folder.alert(alert)
+        if n != 7:
+            folder.thumbnail((alert.incarnation, n), small(picture(LEARNT[n % 30] if n % 5 == 0 else n)))
+    folder.close({})
+    return path
+
+
+def test_alerts_of_a_thin_link_are_found_by_their_pictures(thin, tmp_path, capsys):
+    rows = find([thin], picture(112), (0.05, 0.05, 0.45, 0.95), 8)
+    assert sorted(row["t_utc"][17:19] for row in rows[:4]) == ["20", "25", "30", "35"]
+    assert rows[3]["score"] > rows[4]["score"] + 2.0, [row["score"] for row in rows]
+    assert all(row["sequence"] is None and row["picture"][:2] == b"\xff\xd8" for row in rows)
+    wanted, shown = tmp_path / "wanted.png", tmp_path / "found.html"
+    cv2.imwrite(str(wanted), picture(112))
+    assert main(["find", str(thin), "--like", str(wanted), "--json", "--out", str(shown)]) == 0
+    assert len(of_schema("find", capsys.readouterr().out)["rows"]) == 19
+    assert "frame None" not in shown.read_text()
+    assert main(["find", str(thin), "--like", str(wanted), "--top", "1"]) == 0
+    assert "None" not in capsys.readouterr().out
+
+
+def test_one_picture_alone_is_as_likely_as_its_run():
+    assert densities([small(picture(3))], picture(3), (0.0, 0.0, 1.0, 1.0)).tolist() == pytest.approx([0.0], abs=1e-3)
 
 
 def test_a_frame_with_more_of_the_things_topic_is_likelier(run):
