@@ -51,13 +51,20 @@ class Served:
         if self._process.stdout is not None:
             self._process.stdout.close()
 
+    def _check(self) -> None:
+        """Raise RuntimeError where it ended by itself: figures of a station that is not there are none."""
+        if (code := self._process.poll()) is not None:
+            raise RuntimeError(f"the station ended with {code}: {self._log.read_text()[-500:]}")
+
     def cpu_s(self) -> float:
         """Return the processor seconds that it has used."""
+        self._check()
         fields = pathlib.Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS_S
 
     def rss_mb(self) -> float:
         """Return its resident memory."""
+        self._check()
         return int(pathlib.Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * _PAGE_BYTES / 1e6
 
     def connection(self) -> http.client.HTTPConnection:

@@ -8,6 +8,7 @@ from printed import of_schema
 from stillwatch.base import UsageError
 from stillwatch.tools.cli import main
 from stillwatch.tools.station.bench import fleet
+from stillwatch.tools.station.bench.served import Served
 from stillwatch.tools.station.bench.size import page_rows
 from stillwatch.tools.station.store import open_store
 
@@ -26,6 +27,16 @@ def test_a_small_fleet_is_heard_whole_and_its_alerts_reach_the_page(capsys, monk
     assert row["alerts_shown"] == row["alerts_kept"] == row["alerts_sent"] > 0
     assert 0 < row["cpu"]
     assert row["delay_median_s"] <= row["delay_p99_s"] <= row["delay_most_s"]
+
+
+def test_a_station_that_ended_gives_no_figures(tmp_path):
+    with Served(tmp_path, f'[station]\nstore = "{tmp_path}/s.db"\n') as station:
+        assert station.rss_mb() > 20
+        station.stop()
+        with pytest.raises(RuntimeError, match="ended with 0"):
+            station.rss_mb()
+        with pytest.raises(RuntimeError, match="ended with 0"):
+            station.cpu_s()
 
 
 def test_every_page_of_a_store_is_timed(capsys):
