@@ -20,7 +20,7 @@ PAGES = {
     "/alerts": "/alerts",
     "/alerts, none": "/alerts?label=nothing",
     "/alerts/{id}": "/alerts/1",
-    "/alerts/{id}, handled": "/alerts/13",
+    "/alerts/{id}, handled": "/alerts/11",
     "/agents/{agent}": "/agents/harbour-north?span=3600",
     "/agents/{agent}, in trouble": "/agents/dive-7",
     "/agents/{agent}/day": "/agents/dive-7/day",
