@@ -73,6 +73,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench mixture": ("bench.mixture", "rows a second learnt and scored, against scikit-learn's"),
     "bench transport": ("bench.transport", "messages a second, latency, bytes an hour by link"),
     "bench pipeline": ("bench.pipeline", "frames a second, latency by stage, memory and its slope"),
+    "bench find": ("bench.find", "a search by a picture over the shares of 100,000 frames"),
     "bench station": (
         "station.bench.command",
         "a fleet's messages, alerts until a page has them, pages of a full store",
@@ -98,6 +99,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "experiment exemplars-gp": ("experiments.exemplars.command", "Gaussian-process active sets on KIN40K"),
     "experiment exemplars-frames": ("experiments.exemplars.command", "do few frames cover what happened in the clips?"),
     "experiment topics-synthetic": ("experiments.topics.command", "ten known topics, beside a mixture and LDA"),
+    "experiment topics-ground": ("experiments.topics.command", "labels of patches against a made transect's ground"),
     "experiment topics-segmentation": (
         "experiments.topics.command",
         "435 motorbikes segmented together: what clumps and document groups cost",

@@ -12,6 +12,9 @@ import numpy as np
 
 from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, check_arrays
 
+# Of a word's values: what differs by less is the same. The colour of one ground drifts by so much with light and water
+# (a ratio of 1.5 %), while a mean over many patches hardly scatters: topics would be times of the day, not grounds.
+WORD_RESOLUTION = np.float32(0.03)
 CROPS = 4  # words of a frame whose picture waits with them
 PAYLOAD_HEADER = struct.Struct("<qq")  # frame sequence, stream time in ns; a JPEG follows
 
@@ -115,11 +118,17 @@ class EpochBuffer(Restorable):
         self.n_frames += 1
         return n_taken
 
-    def add_words(self, sequence: int, t_ns: int, words: FrameWords, chosen: np.ndarray) -> None:
-        """Copy the words `chosen` (their rows) of a frame in, as far as there is room, and cut some of them out."""
+    def add_words(
+        self, sequence: int, t_ns: int, words: FrameWords, chosen: np.ndarray, rng: np.random.Generator
+    ) -> None:
+        """Copy the words `chosen` (their rows) of a frame in, as far as there is room, and cut some of them out.
+
+        Each value is moved by a draw of deviation WORD_RESOLUTION.
+        """
         chosen = chosen[: self.word_capacity - self.n_words]
         first, n = self.n_words, len(chosen)
-        self._words[first : first + n] = words.rows[chosen]
+        blur = rng.standard_normal((n, self._words.shape[1]), np.float32)
+        np.add(words.rows[chosen], WORD_RESOLUTION * blur, out=self._words[first : first + n])
         self._documents[first : first + n] = sequence
         self.n_words += n
         shown = min(CROPS, n, len(self._crops) - self.n_crops)

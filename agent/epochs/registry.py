@@ -164,7 +164,7 @@ def _offer_examples(
 
 _BOTH = ("memory", "epoch_size", "prior_scale", "max_components", "max_iterations")
 _OF_MIXTURE = (*_BOTH, "horizon", "concentration")
-_OF_TOPICS = (*_BOTH, "document_groups")
+_OF_TOPICS = (*_BOTH, "document_groups", "least_gain")
 
 
 def _given(settings: MixtureConfig | TopicsConfig, names: Sequence[str]) -> dict[str, Any]:

@@ -254,7 +254,8 @@ class Learners(Restorable):
             chosen = self._sample([index], np.flatnonzero(valid), self._filling.patch_capacity)
             self._filling.add(sequence, t_ns, rows[chosen], frame, jpeg)
             chosen = self._sample([index, 1], np.flatnonzero(words.valid), self._filling.word_capacity)
-            self._filling.add_words(sequence, t_ns, words, chosen)
+            blur = np.random.default_rng([self._seed, index, 2])
+            self._filling.add_words(sequence, t_ns, words, chosen, blur)
         if self.is_idle and self._epoch_is_over():
             self._submit()
 

@@ -136,6 +136,7 @@ class TopicsConfig(_Section, frozen=True):
     memory: Annotated[int, Meta(ge=200, le=200_000)] = 2000
     document_groups: Annotated[int, Meta(ge=1, le=1000)] = 64  # frames whose shares are kept apart
     prior_scale: Annotated[float, Meta(gt=0.0, le=1e3)] = 0.2  # a topic's covariance, in the data's own spread
+    least_gain: NonNegative = 1.0  # nats that each word of a new topic gains: textures are no Gaussians
     max_components: Annotated[int, Meta(ge=1, le=200)] = 32
     max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 30
     halflife: Annotated[int, Meta(ge=0, le=10**12)] = 0  # words after which what was learnt counts half; 0: never

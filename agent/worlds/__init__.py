@@ -6,5 +6,6 @@ Imports: base.
 """
 
 from stillwatch.worlds.catalogue import make_world
+from stillwatch.worlds.transect import ANIMAL, HABITATS
 
-__all__ = ["make_world"]
+__all__ = ["ANIMAL", "HABITATS", "make_world"]

@@ -5,6 +5,7 @@ photographed.
 """
 
 import bisect
+from collections.abc import Iterator
 from typing import ClassVar
 
 import cv2
@@ -14,6 +15,9 @@ from stillwatch.worlds.base import World
 from stillwatch.worlds.textures import cobble, fractal_noise, gravel, paste, sand, shadow_of, shell_hash, sprite
 
 _HABITATS = {"sand": sand, "gravel": gravel, "shell_hash": shell_hash, "cobble": cobble}
+HABITATS = tuple(_HABITATS)
+ANIMAL = -1  # of a pixel that shows no ground
+_HALF = 0.5  # of a pixel that something covers, above which the pixel shows it
 _CYCLE = 600  # frames of one plan; longer worlds append plans in which nothing is new any more
 
 
@@ -99,13 +103,14 @@ class Transect(World):
             self._events.append({"start": start, "end": span["end"], "what": f"{animal} for the first time"})
 
     def _paint(self, i: int) -> np.ndarray:
-        side = self._sway + round(0.8 * self._sway * np.sin(2 * np.pi * i / 170 + self._phase[3]))
-        image = self._ground(i, side)
-        longest = 2 * self.height // self._speed  # frames that anything can stay in view
-        first = bisect.bisect_left(self._animals, (i - longest,))
-        for start, along, x, drift, animal in self._animals[first : bisect.bisect_right(self._animals, (i + 1,))]:
-            row = self.height + i * self._speed - along
-            column = x + drift * (i - start) - (side - self._sway)
+        side = self._side(i)
+        rows = (np.arange(self.height) - self.height - i * self._speed) % (4 * self.height)
+        columns = slice(side, side + self.width)
+        image = None
+        for habitat, weight in self._layers(i, side):
+            tile = self._tiles[habitat][rows, columns]
+            image = tile if image is None else image + (tile - image) * weight[..., None]
+        for animal, row, column in self._in_view(i, side):
             paste(image, self._shadows[animal], column + 5 * self.unit, row + 6 * self.unit)
             paste(image, self._sprites[animal], column, row)
         self._add_snow(image, i)
@@ -113,22 +118,49 @@ class Transect(World):
         self._add_caustics(image, i)
         return image
 
-    def _ground(self, i: int, side: int) -> np.ndarray:
-        """Return the part of the track below the camera, habitats blended along their ragged borders."""
+    def _side(self, i: int) -> int:
+        """Return the column of the tiles at the left of the view."""
+        return self._sway + round(0.8 * self._sway * np.sin(2 * np.pi * i / 170 + self._phase[3]))
+
+    def _in_view(self, i: int, side: int) -> Iterator[tuple[str, float, float]]:
+        """Yield the animals that may be in view at frame `i`: name, row and column."""
+        longest = 2 * self.height // self._speed  # frames that anything can stay in view
+        first = bisect.bisect_left(self._animals, (i - longest,))
+        for start, along, x, drift, animal in self._animals[first : bisect.bisect_right(self._animals, (i + 1,))]:
+            row = self.height + i * self._speed - along
+            yield animal, row, x + drift * (i - start) - (side - self._sway)
+
+    def _layers(self, i: int, side: int) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield the habitats below the camera, first come first, and how much each hides those before it.
+
+        A weight is (height, width) float32 in [0, 1]: habitats blend along their ragged borders.
+        """
         travelled = i * self._speed
-        rows = (np.arange(self.height) - self.height - travelled) % (4 * self.height)
         margin = float(np.abs(self._wobble).max()) + 6 * self.unit
         left_view = (self.height + margin) / self._speed  # frames until a border that entered is below the view
         under = max(0, bisect.bisect_right(self._borders, (i - left_view,)) - 1)
-        image = self._tiles[self._borders[under][1]][rows, side : side + self.width]
+        yield self._borders[under][1], np.ones((self.height, self.width), np.float32)
         for start, habitat in self._borders[under + 1 :]:
             row = travelled - start * self._speed
             if row + margin < 0:
                 break
             depth = row + self._wobble[side : side + self.width] - np.arange(self.height, dtype=np.float32)[:, None]
-            weight = np.clip(depth / (5 * self.unit) + 0.5, 0, 1)[..., None].astype(np.float32)
-            image += (self._tiles[habitat][rows, side : side + self.width] - image) * weight
-        return image
+            yield habitat, np.clip(depth / (5 * self.unit) + 0.5, 0, 1).astype(np.float32)
+
+    def ground(self, i: int) -> np.ndarray:
+        """Return what each pixel of frame `i` shows, (height, width) int64: a place in `HABITATS`, or ANIMAL.
+
+        What covers more than half of a pixel is there; an animal's shadow is ground.
+        """
+        side = self._side(i)
+        found = np.zeros((self.height, self.width), np.int64)
+        for habitat, weight in self._layers(i, side):
+            found[weight > _HALF] = HABITATS.index(habitat)
+        hidden = np.zeros((self.height, self.width, 3), np.float32)
+        for animal, row, column in self._in_view(i, side):
+            paste(hidden, _opaque(self._sprites[animal]), column, row)
+        found[hidden[..., 0] > _HALF] = ANIMAL
+        return found
 
     def _make_vignette(self) -> np.ndarray:
         """Return the footprint of the lamps in the colour of the water, (height, width, 3) float32."""
@@ -168,6 +200,11 @@ def _softened(tile, unit: float) -> np.ndarray:
 
 def _segment(start: int, end: int, scene: str, kind: str, first: bool) -> dict:
     return {"start": start, "end": end, "scene": scene, "kind": kind, "first_time": first}
+
+
+def _opaque(pixels: np.ndarray) -> np.ndarray:
+    """Return a premultiplied sprite's own opacity in place of its colours."""
+    return np.repeat(pixels[..., 3:], 4, axis=2)
 
 
 def _flake(radius: float) -> np.ndarray:

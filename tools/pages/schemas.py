@@ -190,6 +190,7 @@ SCHEMAS: dict[str, Schema] = {
     "bench mixture": _measured("method dims covariance memory learnt_per_s scored_per_s"),
     "bench transport": _object(rows=_list(ANY)),
     "bench pipeline": _measured("size cores fps p50_ms p99_ms stages rss_mb rss_slope_mb_per_1e5"),
+    "bench find": _measured("frames with_shares found seconds cpu_s peak_rss_mb"),
     "bench station": _object(rows=_list(ANY)),
     "bench detectors": _measured("method events_found events_total false_alerts median_delay_s seconds"),
     **{
@@ -202,7 +203,10 @@ SCHEMAS: dict[str, Schema] = {
         f"experiment exemplars-{name}": _measured(_EXEMPLARS)
         for name in ("synthetic", "mnist", "scale", "gp", "frames")
     },
-    **{f"experiment topics-{name}": _measured(_TOPICS) for name in ("synthetic", "segmentation", "retrieval")},
+    **{
+        f"experiment topics-{name}": _measured(_TOPICS)
+        for name in ("synthetic", "ground", "segmentation", "retrieval")
+    },
     **{f"experiment survey-{name}": _measured(_SURVEYS) for name in ("caltech", "scenes", "transects")},
     "experiment survey-clumps": _object(rows=_list(ANY)),
     "experiment novelty-digits": _measured("method auc_unseen auc_between"),

@@ -9,7 +9,7 @@ import numpy as np
 from stillwatch.kernels import mixture_common
 from stillwatch.kernels import topics as kernels
 from stillwatch.kernels.mixture_common import EVIDENCE
-from stillwatch.learn.mixture.build import SPLIT_UPDATES, ModelBuilder, Saved
+from stillwatch.learn.mixture.build import LEAST_GAIN, SPLIT_UPDATES, ModelBuilder, Saved
 from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.families.places import SplitTask
 from stillwatch.learn.mixture.items import Items
@@ -17,6 +17,7 @@ from stillwatch.learn.mixture.report import BuildReport
 from stillwatch.learn.topics.documents import FIRST_ALPHA, Documents
 from stillwatch.learn.topics.words import as_words
 
+BY_AGE = -2  # in place of a word that a split begins from: it begins between fresh words and older ones
 REFINEMENTS = 4  # restricted updates with the documents' weights, after those of the mixture's split
 SETTLED = 1e-3  # the largest change of a share below which they end
 
@@ -28,9 +29,12 @@ class TopicBuilder(ModelBuilder):
     mixture's over the whole corpus, for summaries.
     """
 
-    def __init__(self, family: Family, n_words: int, max_iterations: int, documents: Documents):
+    def __init__(
+        self, family: Family, n_words: int, max_iterations: int, documents: Documents, least_gain: float = 0.0
+    ):
         super().__init__(family, n_words, 1.0, max_iterations)
         self.documents = documents
+        self._least_gain = least_gain
         n_groups = len(documents.size)
         self._side = np.zeros((2, n_groups))  # words by group of the children of the last split
         self._odds = np.zeros(n_groups)
@@ -85,17 +89,22 @@ class TopicBuilder(ModelBuilder):
     def _split(self, items: Items, k: int, seed: int = -1) -> tuple[float, np.ndarray]:
         """Split one topic into the trial places; return the gain, -inf where there is no split, and both counts.
 
-        The mixture's split proposes; restricted updates with the documents' weights (3.5.1) refine it. Alpha is
-        divided as the words are, which bounds what the best division would give.
+        The gain is what is above `least_gain` for each word of the smaller child: see there.
+
+        The mixture's split proposes, or the words' age; restricted updates with the documents' weights (3.5.1) refine
+        it. Alpha is divided as the words are, which bounds what the best division would give.
         """
         family, docs = self.family, self.documents
         rows, weights = self.kept.weigh(k, items.counts)
         if len(rows) < 2:
             return -np.inf, np.zeros(2)
         self.report.splits_tried += 1
-        task = SplitTask(0.0, self.alpha, True, SPLIT_UPDATES, seed=seed)
-        family.split(items, rows, weights, (family.moments, k), task)
         share = family.share[: len(rows)]
+        if seed == BY_AGE:
+            self._split_by_age(items, rows, weights, k, share)
+        else:
+            task = SplitTask(0.0, self.alpha, True, SPLIT_UPDATES, seed=seed)
+            family.split(items, rows, weights, (family.moments, k), task)
         alphas = self._refine(items, rows, weights, k, share)
         parts = family.moments.count[[family.child_a, family.child_b]]
         if not parts.min() > 0.0:
@@ -103,7 +112,50 @@ class TopicBuilder(ModelBuilder):
         gain = family.split_score(mixture_common.split_entropy(share, weights)) - family.fits[k, EVIDENCE]
         gain += sum(docs.topic_evidence(self._side[side], alphas[side]) for side in (0, 1))
         gain -= docs.topic_evidence(np.ascontiguousarray(docs.words[:, k]), docs.alpha[k])
-        return float(gain), parts
+        return float(gain) - self._least_gain * float(parts.min()), parts
+
+    def _split_by_age(self, items: Items, rows: np.ndarray, weights: np.ndarray, k: int, share: np.ndarray) -> None:
+        """Write a split that begins with this epoch's words on one side, the older ones on the other.
+
+        New documents may show what lies in the middle of a wide topic, where no plane cuts it out.
+        """
+        family, n = self.family, len(rows)
+        children, centre = (family.child_a, family.child_b), family.moments.mean[k].copy()
+        parts, logits = self._parts_of_split[:, :n], self._logits_of_split[:, :n]
+        np.less(rows, self._fresh, out=share)
+        for _ in range(SPLIT_UPDATES):
+            np.multiply(weights, share, out=parts[0])
+            np.subtract(weights, parts[0], out=parts[1])
+            masses = parts.sum(axis=1)
+            if not masses.min() > 0.0:
+                return
+            for side, child in enumerate(children):
+                family.collect(items, rows, parts[side], centre, family.moments, child)
+                family.fit(child)
+                family.log_joint(items, rows, child, 0.0, logits[side])
+            odds = float(np.log(masses[0] / masses[1]))
+            if mixture_common.update_share(logits[0], logits[1], odds, 1, share) < SETTLED:
+                return
+
+    def try_births(self, items: Items) -> int:
+        """Try to split topics by the age of their words, then by what is strange to them; return the splits kept."""
+        by_age = self._try_splits_by_age(items)
+        if by_age:
+            self._reassign(items)
+            self.settle(items, 3)
+        return by_age + super().try_births(items)
+
+    def _try_splits_by_age(self, items: Items) -> int:
+        if not 0 < self._fresh < items.n_items or self.documents.n_groups == 1:
+            return 0
+        kept = 0
+        for k in range(min(self.n_components, self.family.capacity - self.n_components)):
+            gain, parts = self._split(items, k, BY_AGE)
+            if gain > LEAST_GAIN:
+                self._keep_split(k, parts)
+                kept += 1
+        self.report.splits_kept += kept
+        return kept
 
     def _refine(self, items: Items, rows: np.ndarray, weights: np.ndarray, k: int, share: np.ndarray) -> np.ndarray:
         """Iterate the restricted updates; return alpha of the two children."""

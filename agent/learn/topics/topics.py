@@ -48,6 +48,10 @@ class MemoryBoundedTopics(StreamedModel[TopicPredictive]):
         kappa_0: how many words the prior mean is worth.
     prior_scale : float
         The covariance that a topic is expected to have, in units of the data's own spread in the first epoch.
+    least_gain : float
+        What a split must gain, in nats, for each word of the smaller topic that it makes (3.4.2 asks for a share of
+        the bound). Words that are no draws of a Gaussian gain a little by every further topic, and the more of them
+        there are, the more topics the bound alone would have. Trials of several splits at a time answer to the bound.
     max_components, max_iterations : int
         K_max, topics at most, and full updates an epoch at most.
     halflife : int or None
@@ -101,6 +105,7 @@ class MemoryBoundedTopics(StreamedModel[TopicPredictive]):
         document_groups: int = 64,
         prior_strength: float = 0.01,
         prior_scale: float = 0.05,
+        least_gain: float = 0.0,
         max_components: int = 80,
         max_iterations: int = 30,
         halflife: int | None = None,
@@ -112,6 +117,7 @@ class MemoryBoundedTopics(StreamedModel[TopicPredictive]):
         self.document_groups = document_groups
         self.prior_strength = prior_strength
         self.prior_scale = prior_scale
+        self.least_gain = least_gain
         self.max_components = max_components
         self.max_iterations = max_iterations
         self.halflife = halflife
@@ -132,7 +138,7 @@ class MemoryBoundedTopics(StreamedModel[TopicPredictive]):
         family.prior[:] = prior_parameters(self.covariance, d, self.prior_strength, self.prior_scale)
         self._items = self._words = Words(d, family.n_second, self.memory, budget // cost, n_groups, family.n_codes)
         self._documents = Documents(2 * n_groups, self.max_components)
-        self._builder = TopicBuilder(family, self.memory, self.max_iterations, self._documents)
+        self._builder = TopicBuilder(family, self.memory, self.max_iterations, self._documents, self.least_gain)
         self._compressor = WordCompressor(self._builder, budget, n_groups)
         self._begin()
         self._pending_group = np.zeros(n_epoch, np.int64)
@@ -294,7 +300,7 @@ class MemoryBoundedTopics(StreamedModel[TopicPredictive]):
     def _config(self) -> np.ndarray:
         """What a state must agree with to be restored here: the settings and the width, in a fixed order."""
         settings: list[float] = [self.n_features_in_, self.memory, self.rows_per_epoch, self.document_groups]
-        settings += [COVARIANCES.index(self.covariance), self.prior_strength, self.prior_scale]
+        settings += [COVARIANCES.index(self.covariance), self.prior_strength, self.prior_scale, self.least_gain]
         settings += [self.max_components, self.max_iterations, self.halflife or 0]
         return np.array(settings, np.float64)
 

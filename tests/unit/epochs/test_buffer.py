@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stillwatch.base import SnapshotError, state_hash
-from stillwatch.epochs.buffer import CROPS, EpochBuffer, FrameWords, unpack_payload
+from stillwatch.epochs.buffer import CROPS, WORD_RESOLUTION, EpochBuffer, FrameWords, unpack_payload
 
 
 def buffer(words=20):
@@ -18,14 +18,16 @@ def fill(held, sequence, n=8):
     rows = np.arange(2 * n, dtype=np.float32).reshape(n, 2) + 100 * sequence
     words = FrameWords(rows, np.ones(n, bool), lambda word: b"word %d" % word)
     held.add(sequence, sequence * 10, np.zeros((2, 3), np.float32), np.zeros(4, np.float32), b"jpeg")
-    held.add_words(sequence, sequence * 10, words, np.arange(1, n))
+    held.add_words(sequence, sequence * 10, words, np.arange(1, n), np.random.default_rng(sequence))
     return rows
 
 
 def test_words_carry_the_number_of_their_frame():
     held = buffer()
     first, second = fill(held, 7), fill(held, 9)
-    assert np.array_equal(held.words(), np.concatenate([first[1:], second[1:]]))
+    moved = (held.words() - np.concatenate([first[1:], second[1:]])) / WORD_RESOLUTION
+    assert np.abs(moved).max() < 5
+    assert 0.5 < moved.std() < 1.5  # what differs by less than the resolution is the same to who learns
     assert held.documents().tolist() == [7] * 7 + [9] * 7
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from stillwatch.base.errors import UsageError
 from stillwatch.worlds.catalogue import WEATHERS, WORLDS, make_world
+from stillwatch.worlds.transect import ANIMAL, HABITATS
 
 SMALL = {"width": 160, "height": 120}
 ALL = pytest.mark.parametrize("name", WORLDS)
@@ -130,3 +131,26 @@ def test_wrong_parameters_are_named_in_one_line(name, params, message):
 def test_frames_outside_the_stream_are_refused():
     with pytest.raises(IndexError, match="outside"):
         make_world("road", n_frames=10).render(10)
+
+
+def test_the_ground_of_a_transect_is_what_its_truth_says_and_animals_are_none():
+    scene = world("transect", 0)
+    for segment in scene.truth()["segments"]:
+        i = min(segment["start"] + 12, segment["end"])
+        ground = scene.ground(i)
+        assert ground.shape == (120, 160)
+        if segment["kind"] == "substrate":  # it enters at the top
+            assert (ground[:4] == HABITATS.index(segment["scene"])).mean() > 0.7
+        else:
+            assert (ground == ANIMAL).any()
+    assert (scene.ground(0) == HABITATS.index("sand")).all()
+
+
+def test_where_the_ground_of_a_transect_differs_from_sand_its_pictures_do():
+    plain = {"noise": 0, "drift": 0}
+    scene, sand = world("transect", 3, **plain), world("transect", 3, quiet=True, **plain)  # in another play of light
+    for i in (175, 330, 520):
+        differs = np.abs(scene.render(i).astype(int) - sand.render(i)).max(axis=2)
+        elsewhere = scene.ground(i) != HABITATS.index("sand")
+        assert 0.05 < elsewhere.mean() < 0.95
+        assert differs[elsewhere].mean() > 2 * differs[~elsewhere].mean()

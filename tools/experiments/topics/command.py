@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from stillwatch.base import UsageError
 from stillwatch.learn import MemoryBoundedMixture, MemoryBoundedTopics
 from stillwatch.tools.experiments.data import measure, tell_rows
-from stillwatch.tools.experiments.topics import peers
+from stillwatch.tools.experiments.topics import ground, peers
 from stillwatch.tools.experiments.topics.corpora import (
     HALF,
     Corpus,
@@ -40,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--memory", nargs="+", type=int, metavar="WORDS", help="memories to try")
     parser.add_argument("--groups", nargs="+", type=int, metavar="S", help="numbers of document groups to try")
-    parser.add_argument("--documents", type=int, metavar="N", help="only so many pictures, or synthetic documents")
+    parser.add_argument(
+        "--documents", type=int, metavar="N", help="only so many pictures, frames or synthetic documents"
+    )
     parser.add_argument("--classes", type=int, default=98, metavar="N", help="retrieval: only the first N classes")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn at random (default: 0)")
     parser.add_argument("--no-batch", action="store_true", help="segmentation: leave out the batch run")
@@ -140,6 +142,11 @@ def _synthetic_peers(train: Corpus, given: Corpus, asked: Corpus) -> Iterator[di
     yield {"method": "lda on words", "topics": 10, "log_likelihood": density, "seconds": cost.seconds}
 
 
+def _ground(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """A made transect, whose ground is known: the whole agent's labels of patches."""
+    yield from ground.rows_of(args.seed, args.documents or 600)
+
+
 # -- joint segmentation -------------------------------------------------------------------------------------------
 
 
@@ -236,6 +243,7 @@ def _component_shares(mixture: MemoryBoundedMixture, corpus: Corpus) -> np.ndarr
 
 EXPERIMENTS: dict[str, Callable[[argparse.Namespace], Iterator[dict[str, Any]]]] = {
     "topics-synthetic": _synthetic,
+    "topics-ground": _ground,
     "topics-segmentation": _segmentation,
     "topics-retrieval": _retrieval,
 }

@@ -164,3 +164,31 @@ def test_a_posterior_of_other_topics_is_refused(world):
     model = taught(world, memory=2000)
     with pytest.raises(ValueError, match="zeta: shape"):
         model.similarity(world[0][:4], np.ones((2, 3)))
+
+
+def test_a_tight_topic_in_the_middle_of_a_wide_one_is_told_apart_by_the_documents_that_show_it():
+    """No plane cuts it out, and to the wide topic none of its words is strange."""
+    rng = np.random.default_rng(5)
+    wide, tight = rng.normal(0.0, 3.0, (2000, 6)), rng.normal(0.0, 0.6, (300, 6))
+    model = MemoryBoundedTopics(covariance="full", memory=2000, epoch_size=500, prior_scale=0.2)
+    model.partial_fit(wide, groups=np.repeat(np.arange(40), 50)).flush()
+    assert model.n_components_ == 1
+    model.partial_fit(
+        np.concatenate([tight, rng.normal(0.0, 3.0, (200, 6))]), groups=100 + np.repeat(np.arange(10), 50)
+    ).flush()
+    assert model.n_components_ == 2
+    assert adjusted_rand_score(np.repeat([0, 1], 300), model.predict(np.concatenate([tight, wide[300:600]]))) > 0.8
+
+
+def test_a_split_that_gains_a_word_too_little_is_not_made():
+    """A ground whose look drifts is no draw of a Gaussian: the bound cuts it, the more so the more there is."""
+    rng = np.random.default_rng(6)
+    when = np.arange(6000) / 6000
+    rows = rng.normal(size=(6000, 3)) + 5.0 * np.column_stack([np.sin(3 * when), np.cos(3 * when), 0 * when])
+    rows = np.concatenate([rows, rng.normal(40.0, 1.0, (600, 3))])
+    settings = {"covariance": "full", "memory": 2000, "prior_scale": 0.2}
+    groups = np.repeat(np.arange(132), 50)
+    free = MemoryBoundedTopics(**settings).fit(rows, groups=groups)
+    held = MemoryBoundedTopics(**settings, least_gain=3.0).fit(rows, groups=groups)
+    assert free.n_components_ > held.n_components_ == 2
+    assert len(np.unique(held.predict(rows[-600:]))) == 1

@@ -45,6 +45,14 @@ def test_pictures_are_segmented_in_less_memory_than_the_batch(capsys):
     assert rows["stillwatch"]["state_bytes"] > 0
 
 
+def test_labels_of_patches_say_what_ground_a_made_transect_shows(capsys):
+    rows = run(capsys, "experiment topics-ground", "--documents", "240", "--seed", "1")
+    assert set(rows) == {f"{method}, seed 1" for method in ("as told", "as told, second half", "last model")}
+    assert rows["last model, seed 1"]["ari"] > 0.75
+    assert rows["as told, seed 1"]["documents"] > rows["as told, second half, seed 1"]["documents"] == 120
+    assert all(2 <= row["topics"] <= 8 for row in rows.values())
+
+
 def test_pixels_have_their_place_from_the_centre_and_their_colour():
     pixels = corpora.motorbike_pixels(data_dir(), 3, 200)
     assert pixels.words.shape == (600, 5)
