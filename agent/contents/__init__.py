@@ -6,5 +6,6 @@ Imports: base, settings, features, learn, epochs, novelty.
 """
 
 from stillwatch.contents.contents import Contents, ViewContents
+from stillwatch.contents.topic_map import NO_TOPIC, TopicMap
 
-__all__ = ["Contents", "ViewContents"]
+__all__ = ["NO_TOPIC", "Contents", "TopicMap", "ViewContents"]

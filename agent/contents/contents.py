@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stillwatch.base import Composed, RecordPart, Stage, saved
+from stillwatch.contents.topic_map import NO_TOPIC, TopicMap
 from stillwatch.epochs import Models
 from stillwatch.features import Rows
 from stillwatch.learn import TopicPredictive
@@ -22,6 +23,8 @@ INDEPENDENT = 30.0  # words that a frame's are worth: neighbours show the same t
 LEAST_SPREAD = 0.5  # of the model's own deviations: frames of a view that never changes differ by next to nothing
 LEAST_LOOKS = 60  # looks until rarity is believed: what is usual as a whole takes a minute to see
 LEAST_DEVIATION = 0.5  # nats: of a model that expects the same of all frames
+LEAST_TOPICS = 2  # of a model, from which on a map says something
+MAP_WORDS = 600  # of a frame, up to which a map has a cell for each
 DRAWS = 64  # frames drawn from a model to know what it expects
 
 
@@ -109,6 +112,23 @@ class ViewContents(Composed):
             rarity=self._calibration.rarity(value) if known else 1.0,
             topic=int(topics.corpus.ids[np.argmax(shares * np.log(shares / usual))]),
         )
+
+    def map_of(self, rows: Rows, models: Models | None) -> TopicMap | None:
+        """Return which topic each part of a frame most likely shows, None where fewer than two topics are known.
+
+        Each word by itself, of any frame: a look, which weighs them together, costs twenty times as much. Of a frame of
+        many words every second one across and down.
+        """
+        topics = None if models is None else models.topics
+        if topics is None or not rows.ready or len(topics.alpha) < LEAST_TOPICS:
+            return None
+        step = 1 if len(rows.words) <= MAP_WORDS else 2
+        grid = np.arange(len(rows.words)).reshape(rows.word_shape)[::step, ::step]
+        asked = grid[rows.word_valid[grid]]
+        labels = np.full(len(rows.words), NO_TOPIC, np.uint8)
+        if len(asked):
+            labels[asked] = topics.places(rows.words[asked])
+        return TopicMap(labels[grid], topics.corpus.ids)
 
     def _above_expected(self, surprise: float, topics: TopicPredictive) -> float:
         """Return a surprise in deviations above what the model expects: each epoch has another alpha.

@@ -16,20 +16,28 @@ from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, che
 # (a ratio of 1.5 %), while a mean over many patches hardly scatters: topics would be times of the day, not grounds.
 WORD_RESOLUTION = np.float32(0.03)
 CROPS = 4  # words of a frame whose picture waits with them
-PAYLOAD_HEADER = struct.Struct("<qq")  # frame sequence, stream time in ns; a JPEG follows
+PAYLOAD_HEADER = struct.Struct("<qqI")  # frame sequence, stream time in ns, bytes of the JPEG, which follows
+NOTE_BYTES = 1024  # room for what else is known of a frame: which part of it shows which topic
 
 
-def pack_payload(sequence: int, t_ns: int, jpeg: bytes) -> bytes:
-    """Return what travels with an exemplar: where it came from, then its thumbnail."""
-    return PAYLOAD_HEADER.pack(sequence, t_ns) + jpeg
+def pack_payload(sequence: int, t_ns: int, jpeg: bytes, note: bytes = b"") -> bytes:
+    """Return what travels with an exemplar: where it came from, then its thumbnail and a note, if there is room."""
+    return PAYLOAD_HEADER.pack(sequence, t_ns, len(jpeg)) + jpeg + (note if len(note) <= NOTE_BYTES else b"")
 
 
 def unpack_payload(payload: bytes) -> tuple[int, int, bytes]:
     """Return (sequence, t_ns, jpeg) of a payload made by `pack_payload`; (-1, 0, b"") for an empty one."""
     if len(payload) < PAYLOAD_HEADER.size:
         return -1, 0, b""
-    sequence, t_ns = PAYLOAD_HEADER.unpack_from(payload)
-    return sequence, t_ns, payload[PAYLOAD_HEADER.size :]
+    sequence, t_ns, size = PAYLOAD_HEADER.unpack_from(payload)
+    return sequence, t_ns, payload[PAYLOAD_HEADER.size : PAYLOAD_HEADER.size + size]
+
+
+def note_of(payload: bytes) -> bytes:
+    """Return the note of a payload made by `pack_payload`; b"" where it has none."""
+    if len(payload) < PAYLOAD_HEADER.size:
+        return b""
+    return payload[PAYLOAD_HEADER.size + PAYLOAD_HEADER.unpack_from(payload)[2] :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +115,16 @@ class EpochBuffer(Restorable):
     def full(self) -> bool:
         return self.n_patches == len(self._patches) or self.n_frames == len(self._frames)
 
-    def add(self, sequence: int, t_ns: int, patches: np.ndarray, frame: np.ndarray, jpeg: bytes) -> int:
+    def add(
+        self, sequence: int, t_ns: int, patches: np.ndarray, frame: np.ndarray, jpeg: bytes, note: bytes = b""
+    ) -> int:
         """Copy one frame's samples in; return how many patches found room. The buffer must not be full."""
         assert not self.full, "an epoch buffer was offered a frame after it was full"
         n_taken = min(len(patches), len(self._patches) - self.n_patches)
         self._patches[self.n_patches : self.n_patches + n_taken] = patches[:n_taken]
         self.n_patches += n_taken
         self._frames[self.n_frames] = frame
-        self._payloads.put(self.n_frames, pack_payload(sequence, t_ns, jpeg))
+        self._payloads.put(self.n_frames, pack_payload(sequence, t_ns, jpeg, note))
         self.n_frames += 1
         return n_taken
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stillwatch.epochs.buffer import PAYLOAD_HEADER, unpack_payload
+from stillwatch.epochs.buffer import NOTE_BYTES, PAYLOAD_HEADER, unpack_payload
 from stillwatch.learn import EXAMPLE_KINDS, ComponentExemplars, MemoryBoundedMixture, MemoryBoundedTopics, StreamGreedy
 from stillwatch.settings import Config, MixtureConfig, TopicsConfig
 
@@ -255,8 +255,8 @@ LEARNERS = (
 
 
 def payload_bytes(config: Config) -> int:
-    """Return the room for one frame's payload: a thumbnail, and where it came from."""
-    return config.exemplars.thumbnail_bytes + PAYLOAD_HEADER.size
+    """Return the room for one frame's payload: a thumbnail, where it came from, and a note."""
+    return config.exemplars.thumbnail_bytes + PAYLOAD_HEADER.size + NOTE_BYTES
 
 
 def make_learners(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, check_arrays
-from stillwatch.epochs.buffer import unpack_payload
+from stillwatch.epochs.buffer import note_of, unpack_payload
 from stillwatch.epochs.models import Models
 from stillwatch.epochs.registry import LearnerRow, ShownExamples, ShownExemplars, ShownModel
 from stillwatch.learn import MemoryBoundedMixture, MemoryBoundedTopics, StudentMixture
@@ -55,7 +55,7 @@ class EpochExemplar:
     """An exemplar that was chosen, or an example of a component that became a better one.
 
     id : unique over all learners. role : "frame", or of an example its kind, behind the prefix of its learner.
-    sequence, t_ns, jpeg : of its frame.
+    sequence, t_ns, jpeg, note : of its frame.
     share : of what was learnt that it stands for. of, component : the mixture and the component that it is an example
     of; "" and -1 where it is none.
     """
@@ -69,6 +69,7 @@ class EpochExemplar:
     removed: tuple[int, ...] | None = None  # ids that its learner holds no more; None of an example
     of: str = ""
     component: int = -1
+    note: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,9 @@ class Told(Restorable):
         removed = tuple(shown.first_id + i for i in sorted(told.difference(held)))
         self._exemplars[name] = set(held)
         return [
-            EpochExemplar(shown.first_id + i, shown.role, *unpack_payload(payload), float(share), removed)
+            EpochExemplar(
+                shown.first_id + i, shown.role, *unpack_payload(payload), float(share), removed, note=note_of(payload)
+            )
             for i, share, payload in zip(held, learner.exemplar_weights_, learner.payloads(), strict=True)
             if i not in told
         ]

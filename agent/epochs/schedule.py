@@ -231,6 +231,7 @@ class Learners(Restorable):
         words: FrameWords,
         frame: np.ndarray,
         jpeg: bytes,
+        note: bytes = b"",
     ) -> None:
         """Sample one accepted frame's patches and words for the epoch, and hand a finished epoch to the worker.
 
@@ -243,6 +244,8 @@ class Learners(Restorable):
         frame : ndarray of shape (n_frame_dims,), float32
         jpeg : bytes
             Thumbnail of the frame; may be empty.
+        note : bytes
+            What else travels with it, where it has room.
         """
         schedule = self._schedule
         index = schedule.n_offered
@@ -252,7 +255,7 @@ class Learners(Restorable):
             schedule.n_skipped += 1
         else:
             chosen = self._sample([index], np.flatnonzero(valid), self._filling.patch_capacity)
-            self._filling.add(sequence, t_ns, rows[chosen], frame, jpeg)
+            self._filling.add(sequence, t_ns, rows[chosen], frame, jpeg, note)
             chosen = self._sample([index, 1], np.flatnonzero(words.valid), self._filling.word_capacity)
             blur = np.random.default_rng([self._seed, index, 2])
             self._filling.add_words(sequence, t_ns, words, chosen, blur)

@@ -20,7 +20,7 @@ from stillwatch.base import (
     with_prefix,
     without_prefix,
 )
-from stillwatch.contents import Contents
+from stillwatch.contents import NO_TOPIC, Contents
 from stillwatch.events import EventRecord
 from stillwatch.novelty import Region, Score
 from stillwatch.pipeline.thumbnail import encode_within, scaled
@@ -33,7 +33,6 @@ MOST_PICTURES = 3  # of one event; the last is kept for its end
 BETTER = 1.25  # times as heavy or as sharp as the picture told before: less is not worth another one
 AS_LARGE = 0.8  # of the heaviest so far: among frames that show the thing so large, the sharpest is kept
 
-NO_TOPIC = 255
 NOTHING, NOBODY = np.zeros((0, 0), np.uint8), np.zeros(0, np.int64)  # of a frame whose contents are not known
 
 Box = tuple[float, float, float, float]

@@ -24,11 +24,12 @@ class ExemplarNews:
         self._looks: dict[int, np.ndarray] = {}  # of exemplars told, by id
         self._stands: dict[int, int] = {}  # exemplar held: the one told that stands for it
         self._examples: dict[int, None] = {}  # ids of components' examples, the one offered last at the end
+        self._noted: set[int] = set()  # of those told, by id, with a note
         self._gone: list[int] = []  # told, held no more, and not yet said so
 
     def forget(self) -> None:
         """Tell everything again."""
-        self._looks, self._stands, self._examples, self._gone = {}, {}, {}, []
+        self._looks, self._stands, self._examples, self._noted, self._gone = {}, {}, {}, set(), []
 
     def told_as(self, exemplar: int) -> int:
         """Return the id under which stations know an exemplar; -1 stays -1."""
@@ -45,6 +46,7 @@ class ExemplarNews:
         standing = set(self._stands.values())
         self._gone += [known for known in self._looks if known not in standing and known not in forgotten]
         self._looks = {known: look for known, look in self._looks.items() if known in standing}
+        self._noted &= self._looks.keys()
         for place, exemplar in enumerate(told):
             if exemplar.removed is not None:
                 told[place] = dataclasses.replace(exemplar, removed=tuple(sorted(self._gone)))
@@ -59,12 +61,15 @@ class ExemplarNews:
             self._examples[exemplar.id] = None
         for known in [exemplar.id] if is_example else self._looks:
             before = self._looks.get(known)
-            if before is not None and look is not None and _is_alike(before, look):
+            says_more = bool(exemplar.note) and known not in self._noted  # what shows which topic: the first know none
+            if before is not None and look is not None and _is_alike(before, look) and not says_more:
                 self._stands[exemplar.id] = known
                 return False
         if look is not None:
             self._looks[exemplar.id] = look
         self._stands[exemplar.id] = exemplar.id
+        if exemplar.note:
+            self._noted.add(exemplar.id)
         return True
 
 

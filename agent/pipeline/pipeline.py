@@ -34,7 +34,7 @@ from stillwatch.base import (
     state_of_parts,
     with_prefix,
 )
-from stillwatch.contents import Contents, ViewContents
+from stillwatch.contents import Contents, TopicMap, ViewContents
 from stillwatch.epochs import CROP_BYTES, EpochReport, FrameWords, Learners
 from stillwatch.events import Certainty, EventLife, Unsure
 from stillwatch.features import WORD_REACH, FeatureExtractor, Features, RowMaker, Rows
@@ -194,7 +194,7 @@ class Pipeline(Restorable):
             self._send([self.summaries.notice("info", code, said, frame)])
         passed.stage("events")
         if rows.ready:
-            self._offer(frame, rows, jpeg)
+            self._offer(frame, rows, jpeg, self.contents.map_of(rows, models))
             self._tell_encoder(rows.rule)
         passed.stage("learning")
         nearest = self.learners.nearest_exemplar(rows.frame) if records else -1
@@ -210,7 +210,7 @@ class Pipeline(Restorable):
             self._told_rule = rule
             self._send([self.summaries.encoder(encoder, self.config, rule)])
 
-    def _offer(self, frame: Frame, rows: Rows, jpeg: bytes) -> None:
+    def _offer(self, frame: Frame, rows: Rows, jpeg: bytes, shown: TopicMap | None) -> None:
         """Let the learners sample a frame."""
         side = CROP_REACH * WORD_REACH * self.config.features.step_px
 
@@ -218,7 +218,8 @@ class Pipeline(Restorable):
             return crop_around(frame.colour, rows.word_centre(word), side, CROP_BYTES)
 
         words = FrameWords(rows.words, rows.word_valid, crop)
-        self.learners.offer(frame.sequence, frame.t_ns, rows.patches, rows.valid, words, rows.frame, jpeg)
+        note = shown.pack() if shown is not None and jpeg else b""
+        self.learners.offer(frame.sequence, frame.t_ns, rows.patches, rows.valid, words, rows.frame, jpeg, note)
 
     def finish(self) -> EpochReport | None:
         """End of the stream: close open events, make the epoch being learnt active, publish both.

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from stillwatch.base import CameraRule, Clock, Frame, Nav, scrub
+from stillwatch.contents import TopicMap
 from stillwatch.epochs import EpochExemplar, EpochModel, EpochReport, HeldClumps
 from stillwatch.events import EventRecord
 from stillwatch.features import Encoder
@@ -207,6 +208,7 @@ class Summaries:
         )
 
     def _exemplar(self, exemplar: EpochExemplar, labels: Mapping[str, str]) -> m.Exemplar:
+        shown = TopicMap.unpack(exemplar.note) if exemplar.jpeg else None
         return m.Exemplar(
             **self._head(m.Exemplar, None, exemplar.t_ns),
             id=exemplar.id,
@@ -218,6 +220,8 @@ class Summaries:
             label=labels.get(f"{exemplar.of}/{exemplar.component}", ""),
             removed=None if exemplar.removed is None else np.array(exemplar.removed, np.int64),
             thumbnail=exemplar.jpeg,
+            topic_map=None if shown is None else shown.labels,
+            map_topics=None if shown is None else shown.ids,
         )
 
     def kinds(

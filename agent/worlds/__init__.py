@@ -6,6 +6,6 @@ Imports: base.
 """
 
 from stillwatch.worlds.catalogue import make_world
-from stillwatch.worlds.transect import ANIMAL, HABITATS
+from stillwatch.worlds.transect import ANIMAL, HABITATS, Transect
 
-__all__ = ["ANIMAL", "HABITATS", "make_world"]
+__all__ = ["ANIMAL", "HABITATS", "Transect", "make_world"]

@@ -56,8 +56,8 @@ def _tagged(**kinds: Schema) -> Schema:
 _MIXTURE = "method order memory seed log_likelihood free_energy components ari accuracy seconds peak_rss_mb state_bytes"
 _EXEMPLARS = "method order k block validation seen utility train_loss test_loss mse seconds peak_rss_mb state_bytes"
 _TOPICS = (
-    "method memory groups documents topics log_likelihood free_energy_ratio ari accuracy seconds state_bytes "
-    "peak_rss_mb"
+    "method memory groups documents topics log_likelihood free_energy_ratio ari accuracy seconds cpu_seconds "
+    "state_bytes peak_rss_mb"
 )
 _SURVEYS = "method grouping groups nmi v_measure ari clusters free_energy seconds"
 _NOVELTY = "clip frames scored_from auc events_total events_found false_alerts median_delay_s fps peak_rss_mb baselines"

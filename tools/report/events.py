@@ -10,6 +10,7 @@ from stillwatch.runs import span
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.cards import Numbers, event_card
 from stillwatch.tools.report.data import KindSeen, ReportData
+from stillwatch.tools.report.in_view import topic_layer
 from stillwatch.tools.report.learners import GALLERIES, gallery_view, in_order
 from stillwatch.tools.report.timeline import labeller
 from stillwatch.tools.shared import words
@@ -86,7 +87,8 @@ def _gallery(data: ReportData, role: str, label: c.Label) -> str:
 
 
 def _figures(data: ReportData, role: str, items: list[m.Exemplar], label: c.Label) -> str:
-    figures = ""
+    """Return the pictures; where any tells which part of it shows which topic, with a switch that shows so."""
+    figures, is_segmented = "", False
     for item in items:
         share = f"<div class='share'><i style='width:{100 * item.share:.0f}%'></i></div>" if item.share else ""
         note = f"stands for {item.share:.0%} of {gallery_view(role).unit}" if item.share else ""
@@ -94,11 +96,19 @@ def _figures(data: ReportData, role: str, items: list[m.Exemplar], label: c.Labe
         facts = [note] * bool(note) + [f"frame {item.exemplar_frame}"] * (item.exemplar_frame >= 0)
         facts.append(f"chosen {label(data.exemplar_x[item.id])}")
         alt = f"Exemplar {item.id}, frame {item.exemplar_frame}"
+        segments = topic_layer(data, item.topic_map, item.map_topics)
+        is_segmented = is_segmented or bool(segments)
+        shown = c.picture(item.thumbnail, alt=alt, opens=True, layer=segments)
         figures += (
-            f"<figure><div class='picture'>{c.picture(item.thumbnail, alt=alt, opens=True)}</div>{share}"
+            f"<figure><div class='picture'>{shown}</div>{share}"
             f"<figcaption>{named}{c.esc(', '.join(facts))}</figcaption></figure>"
         )
-    return f"<div class='gallery'>{figures}</div>"
+    gallery = f"<div class='gallery'>{figures}</div>"
+    if not is_segmented:
+        return gallery
+    name = f"topics-{role}-{items[0].id}"
+    switch = f"<input type='checkbox' id='{c.esc(name)}'><label for='{c.esc(name)}'>topics</label>"
+    return f"<div class='segmented'>{switch}{gallery}</div>"
 
 
 def visits_section(data: ReportData, label: c.Label) -> str:

@@ -129,9 +129,11 @@ overflow:hidden}.like p{margin:0}
 .gallery.topics{grid-template-columns:repeat(auto-fill,minmax(84px,1fr))}
 .scenes.topics .picture{width:84px}
 .picture .segments rect,.picture .segments rect+rect{stroke:none;fill-opacity:.55}
-.event>input{display:none}.event>label{cursor:pointer;font-size:12px;color:var(--soft);padding:3px 8px}
-.event .segments{display:none}.event>input:checked~.picture .segments{display:block}
-.event>input:checked+label{color:var(--ink);font-weight:600}
+.event>input,.segmented>input{display:none}
+.event>label,.segmented>label{cursor:pointer;font-size:12px;color:var(--soft);padding:3px 8px}
+.event .segments,.segmented .segments{display:none}.event>input:checked~.picture .segments{display:block}
+.segmented>input:checked~.gallery .segments{display:block}.segmented>label{display:inline-block;padding-left:0}
+.event>input:checked+label,.segmented>input:checked+label{color:var(--ink);font-weight:600}
 .track{display:block;max-width:100%;margin-top:10px}
 .stack path{stroke:var(--paper);stroke-width:.6;vector-effect:non-scaling-stroke}
 .bars{display:grid;grid-template-columns:minmax(90px,auto) 1fr auto;gap:5px 12px;align-items:center;font-size:13.5px;

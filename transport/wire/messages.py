@@ -306,6 +306,8 @@ class Exemplar(Message, tag="exemplar", kw_only=True, frozen=True):
     label: Name = ""
     removed: IdVector | None = None
     thumbnail: Thumbnail = b""
+    topic_map: Annotated[TopicMap | None, Meta(description="of a frame, as an alert's")] = None
+    map_topics: Annotated[MapIds | None, Meta(description="ids of topics")] = None
 
 
 class VisitKind(Message, tag="visits", kw_only=True, frozen=True):

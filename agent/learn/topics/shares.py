@@ -56,6 +56,10 @@ class TopicPredictive:
         found = np.empty((len(x), self.corpus.n_components + 1))
         return self.corpus.log_joint(x, found) - self._log_weights
 
+    def places(self, x: np.ndarray) -> np.ndarray:
+        """Return the place of each word's likeliest topic, as a word of any document, (n,) int64."""
+        return (self.log_densities(x) + self._log_weights)[:, :-1].argmax(axis=1)
+
     def posterior_of(self, x: np.ndarray, documents: Iterable[tuple[int, int, int]]) -> np.ndarray:
         """Return zeta (3.20) of each document, (n_documents, K).
 

@@ -1,12 +1,13 @@
 """What is in view: shares of topics in a frame, what each word shows, and how rare such a frame is here."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
 from stillwatch.base.camera import MOVING
-from stillwatch.contents import ViewContents
+from stillwatch.contents import NO_TOPIC, TopicMap, ViewContents
 from stillwatch.contents.contents import INDEPENDENT, MASKED, surprise_of
 from stillwatch.epochs import Models
 from stillwatch.features import Rows
@@ -57,10 +58,45 @@ def test_masked_words_count_for_nothing_and_show_nothing(models):
     assert (found.labels.ravel() == MASKED).sum() == 12
 
 
+def test_a_map_says_of_each_part_of_a_frame_what_it_shows_and_survives_as_bytes(models):
+    valid = np.arange(N) >= 8
+    rows = rows_of(words(np.random.default_rng(1), 12), valid)
+    shown = ViewContents(Config()).map_of(rows, models)
+    assert np.array_equal(shown.labels.ravel(), np.repeat([NO_TOPIC, 0, 1], [8, N - 20, 12]))
+    assert np.array_equal(shown.ids, models["topics"].ids)
+    again = TopicMap.unpack(shown.pack())
+    assert all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(shown, again, strict=True))
+    assert len(shown.pack()) < 40
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 700), (24, 30)])
+def test_any_map_survives_as_bytes(shape):
+    rng = np.random.default_rng(shape[1])
+    shown = TopicMap(rng.integers(0, 4, shape).astype(np.uint8), np.array([5, 1 << 40, 0, 9]))
+    again = TopicMap.unpack(shown.pack())
+    assert np.array_equal(again.labels, shown.labels)
+    assert np.array_equal(again.ids, shown.ids)
+
+
+def test_bytes_that_are_no_map_are_none():
+    packed = TopicMap(np.zeros((2, 3), np.uint8), np.array([4])).pack()
+    for torn in (b"", packed[:5], packed[:-1], packed + b"x", b"\xff" * len(packed)):
+        assert TopicMap.unpack(torn) is None
+
+
+def test_a_map_of_a_large_frame_has_every_second_word(models):
+    rng = np.random.default_rng(2)
+    found = np.concatenate([words(rng, 12) for _ in range(20)])
+    grid = (24, 40)
+    rows = dataclasses.replace(rows_of(found, np.ones(len(found), bool)), word_shape=grid)
+    labels = models.topics.places(found).reshape(grid)
+    assert np.array_equal(ViewContents(Config()).map_of(rows, models).labels, labels[::2, ::2])
+
+
 def test_before_there_are_topics_nothing_is_said(models):
     view = ViewContents(Config())
     rows = rows_of(words(np.random.default_rng(1), 0))
-    assert view.look(rows, None) is None
+    assert view.look(rows, None) is view.map_of(rows, None) is None
     assert view.look(rows, Models({}, epoch=0, activated_frame=0)) is None
     assert view.look(rows_of(rows.words, np.zeros(N, bool)), models) is None
 

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 from stillwatch.base import SnapshotError, state_hash
-from stillwatch.epochs.buffer import CROPS, WORD_RESOLUTION, EpochBuffer, FrameWords, unpack_payload
+from stillwatch.epochs.buffer import (
+    CROPS,
+    NOTE_BYTES,
+    WORD_RESOLUTION,
+    EpochBuffer,
+    FrameWords,
+    note_of,
+    pack_payload,
+    unpack_payload,
+)
 
 
 def buffer(words=20):
@@ -59,3 +68,12 @@ def test_a_restored_buffer_is_the_same_and_a_torn_one_is_refused():
         with pytest.raises(SnapshotError, match="epoch buffer"):
             other.restore(state | {name: torn})
     assert state_hash(other.state()) == state_hash(state)
+
+
+def test_a_note_travels_behind_the_picture_where_it_has_room():
+    payload = pack_payload(7, 70, b"jpeg", b"note")
+    assert unpack_payload(payload) == (7, 70, b"jpeg")
+    assert note_of(payload) == b"note"
+    assert note_of(pack_payload(7, 70, b"jpeg", b"x" * (NOTE_BYTES + 1))) == b""
+    assert unpack_payload(b"") == (-1, 0, b"")
+    assert note_of(b"") == b""

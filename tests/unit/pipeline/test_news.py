@@ -97,8 +97,8 @@ def jpeg(brightness: int, bright_spot: bool) -> bytes:
     return cv2.imencode(".jpg", picture)[1].tobytes()
 
 
-def exemplar(number: int, picture: bytes, removed: tuple[int, ...] | None = ()) -> EpochExemplar:
-    return EpochExemplar(number, "frame", number, 0, picture, removed=removed)
+def exemplar(number: int, picture: bytes, removed: tuple[int, ...] | None = (), note: bytes = b"") -> EpochExemplar:
+    return EpochExemplar(number, "frame", number, 0, picture, removed=removed, note=note)
 
 
 def test_exemplar_that_looks_like_one_told_before_goes_by_its_id():
@@ -113,6 +113,15 @@ def test_exemplar_that_shows_something_else_is_told():
     news = ExemplarNews()
     news.tell([exemplar(1, jpeg(90, False))])
     assert [e.id for e in news.tell([exemplar(2, jpeg(90, True))])] == [2]
+
+
+def test_exemplar_told_before_there_were_topics_is_told_once_more_with_them():
+    news = ExemplarNews()
+    news.tell([exemplar(1, jpeg(90, False))])
+    (told,) = news.tell([exemplar(2, jpeg(90, False), removed=(1,), note=b"map")])
+    assert (told.id, told.removed) == (2, (1,))
+    assert news.tell([exemplar(3, jpeg(90, False), note=b"another")]) == []
+    assert news.told_as(3) == 2
 
 
 def test_pictures_of_components_long_gone_are_forgotten():

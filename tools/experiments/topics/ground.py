@@ -12,7 +12,7 @@ import numpy as np
 from stillwatch.base import Frame, RealClock
 from stillwatch.pipeline import Pipeline
 from stillwatch.settings import Config, SourceConfig
-from stillwatch.worlds import ANIMAL, make_world
+from stillwatch.worlds import ANIMAL, Transect, make_world
 
 WIDTH, HEIGHT = 384, 288
 LEAST_SHARE = 0.01  # of all words: topics with less are not counted
@@ -35,6 +35,7 @@ def rows_of(seed: int, n_frames: int) -> Iterator[dict[str, Any]]:
     from sklearn.metrics import adjusted_rand_score
 
     world = make_world("transect", seed, n_frames=n_frames, width=WIDTH, height=HEIGHT)
+    assert isinstance(world, Transect)
     pipeline = Pipeline(Config(source=SourceConfig(width=WIDTH, height=HEIGHT)), _Silent(), RealClock())
     words, told, truth, half = [], [], [], 0
     cv2.setNumThreads(1)

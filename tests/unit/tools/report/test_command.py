@@ -312,6 +312,24 @@ def test_what_is_normal_leaves_out_the_frames_of_events(tmp_path):
     assert "Exemplar 51, frame 270" in of_events
 
 
+def test_exemplars_can_be_seen_by_their_topics_where_they_tell_them(tmp_path):
+    make_run(tmp_path, n_frames=120, finish=False)
+    assert "class='segmented'" not in write_report(tmp_path).read_text("utf-8")
+    maker = RunMaker(tmp_path)
+    maker.send(
+        m.Exemplar, id=50, exemplar_frame=7, share=0.1, thumbnail=thumbnail(7, False),
+        topic_map=np.array([[0, 0, 255], [0, 1, 1]], np.uint8), map_topics=np.array([4, 9]),
+    )  # fmt: skip
+    maker.folder.close()
+    page = write_report(tmp_path).read_text("utf-8")
+    gallery = page[page.index("class='segmented'") :]
+    assert gallery.index("type='checkbox'") < gallery.index("Exemplar 50, frame 7") < gallery.index("class='segments'")
+    layer = gallery[gallery.index("class='segments'") :].partition("</svg>")[0]
+    assert layer.count("<rect") == 3  # a run of equal cells each, none of what shows nothing
+    assert "topic 4" in layer
+    assert "topic 9" in layer
+
+
 def test_a_report_of_a_file_is_called_by_its_name(tmp_path):
     make_run(tmp_path, n_frames=20, finish=False)
     maker = RunMaker(tmp_path)
@@ -354,7 +372,10 @@ def test_what_was_in_view_is_shown_with_its_pictures_and_its_track(tmp_path):
     data = read_report(make_run(tmp_path, topics=True))
     html = render(data)
     section = html[html.index("<h2>What was in view</h2>") :]
-    assert "Along the track" in section
+    track = section[section.index("Along the track") :].partition("</svg>")[0]
+    assert 15 < track.count("<circle") == track.count("<path") < len(data.shares.places)  # a disc, a sector on it
+    assert "topic 0 75%, topic 1 25%" in track
+    assert "topic 1 75%, topic 0 25%" in track
     shares = data.shares.mean()
     assert shares == pytest.approx({0: 0.5, 1: 0.5})  # 40 s before the turn and 40 after it, 4 of them dark
     assert f"topic 0, {shares[0]:.0%}" in section

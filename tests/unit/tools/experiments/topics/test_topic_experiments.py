@@ -12,7 +12,7 @@ from stillwatch.tools.experiments.topics import command, corpora, peers
 
 BINDING = {
     "method", "memory", "groups", "documents", "topics", "log_likelihood", "free_energy_ratio", "ari", "accuracy",
-    "seconds", "state_bytes", "peak_rss_mb",
+    "seconds", "cpu_seconds", "state_bytes", "peak_rss_mb",
 }  # fmt: skip
 
 
