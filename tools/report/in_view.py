@@ -4,6 +4,7 @@ Called by tools/report/page.py and tools/report/cards.py. It must keep a topic's
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,6 +18,8 @@ MAX_TOPICS = 24  # rows of the table
 IN_LEGEND = 8
 LEAST_SHARE = 0.01  # of what was in view: a topic with less has no place in the legend
 MAP_PX = 360
+PIE_PX = 7  # radius of a place on the map
+LEAST_SECTOR = 0.05  # of a pie: less is too thin to be seen
 
 
 def in_view_section(data: ReportData, label: c.Label) -> str:
@@ -82,7 +85,7 @@ def _table(data: ReportData, mean: dict[int, float], label: c.Label) -> str:
 
 
 def _track(data: ReportData) -> str:
-    """Draw where the camera went, each place in the colour of what it saw most of; nothing without positions."""
+    """Draw where the camera went, each place as a pie of the topics seen there; nothing without positions."""
     places = data.shares.places
     if len(places) < 2:
         return ""
@@ -91,17 +94,49 @@ def _track(data: ReportData) -> str:
     y = latitude.max() - latitude
     extent = max(float(x.max()), float(y.max()), 1e-9)
     x, y = 10 + (MAP_PX - 20) * x / extent, 10 + (MAP_PX - 20) * y / extent
-    marks = "".join(
-        f"<circle cx='{a:.1f}' cy='{b:.1f}' r='4' style='fill:{c.component_colour(topic)}'><title>"
-        f"{topic_name(data, topic)}</title></circle>"
-        for a, b, (_, _, topic) in zip(x.tolist(), y.tolist(), places, strict=True)
-    )
+    marks = "".join(_pie(data, *mark) for mark in _apart(x, y, [shares for _, _, shares in places]))
     wide, tall = float(x.max()) + 10, float(y.max()) + 10
     metres = extent * 111_320
     return (
-        f"<h3>Along the track</h3><p class='note'>What the camera saw most of, north up; {words.number(metres)} m "
-        f"across.</p><svg class='track' viewBox='0 0 {wide:.0f} {tall:.0f}' style='width:{wide:.0f}px'>{marks}</svg>"
+        "<h3>Along the track</h3><p class='note'>What the camera saw at each place, as shares of its view; north is "
+        f"up, {words.number(metres)} m across.</p>"
+        f"<svg class='track' viewBox='0 0 {wide:.0f} {tall:.0f}' style='width:{wide:.0f}px'>{marks}</svg>"
     )
+
+
+def _apart(x: np.ndarray, y: np.ndarray, shares: list[dict[int, float]]) -> Iterator[tuple[float, float, dict]]:
+    """Yield x, y and mean shares, largest first, of stretches of the track whose pies do not hide each other."""
+    first = 0
+    for i in range(1, len(x) + 1):
+        if i < len(x) and math.hypot(x[i] - x[first], y[i] - y[first]) < 2 * PIE_PX:
+            continue
+        sums: dict[int, float] = {}
+        for seen in shares[first:i]:
+            for topic, share in seen.items():
+                sums[topic] = sums.get(topic, 0.0) + share / (i - first)
+        yield float(x[first]), float(y[first]), dict(sorted(sums.items(), key=lambda item: -item[1]))
+        first = i
+
+
+def _pie(data: ReportData, x: float, y: float, shares: dict[int, float]) -> str:
+    """Return one place: a disc of its largest topic, under a sector of each other one that can be seen."""
+    if not shares:
+        return ""
+    said = ", ".join(f"{topic_name(data, topic)} {share:.0%}" for topic, share in shares.items())
+    main, *others = shares
+    disc = f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{PIE_PX}' style='fill:{c.component_colour(main)}'/>"
+    turn = 0.0
+    for topic in others:
+        if shares[topic] < LEAST_SECTOR:
+            break
+        ends = [2.0 * math.pi * t for t in (turn, turn + shares[topic])]
+        (ax, ay), (bx, by) = ((x + PIE_PX * math.sin(angle), y - PIE_PX * math.cos(angle)) for angle in ends)
+        disc += (
+            f"<path d='M{x:.1f} {y:.1f}L{ax:.1f} {ay:.1f}A{PIE_PX} {PIE_PX} 0 0 1 {bx:.1f} {by:.1f}Z' "
+            f"style='fill:{c.component_colour(topic)}'/>"
+        )
+        turn += shares[topic]
+    return f"<g>{disc}<title>{said}</title></g>"
 
 
 def topic_layer(data: ReportData, topic_map: np.ndarray | None, ids: np.ndarray | None) -> str:

@@ -11,7 +11,7 @@ from stillwatch.transport.wire import SHARES_STAND_NS
 from stillwatch.transport.wire import messages as m
 
 MAX_STRETCHES = 400
-MAX_PLACES = 2000
+MAX_PLACES = 1000
 SEEN = 0.01  # of a frame: less of a topic is not seen
 
 
@@ -36,14 +36,14 @@ class Shares:
     ----------
     first, last : dict of int to int
         When each topic was first and last seen, ns.
-    places : list of (latitude, longitude, topic)
-        Where the camera was, and what it saw most of.
+    places : list of (latitude, longitude, shares)
+        Where the camera was, and the shares of the topics seen there, the largest first.
     """
 
     def __init__(self, width_ns: int = 100_000_000):
         self.first: dict[int, int] = {}
         self.last: dict[int, int] = {}
-        self.places: list[tuple[float, float, int]] = []
+        self.places: list[tuple[float, float, dict[int, float]]] = []
         self._width_ns = width_ns
         self._stretches: dict[int, Stretch] = {}
         self._every = 1
@@ -66,7 +66,7 @@ class Shares:
             self.last[topic] = x_ns
         nav = score.nav
         if nav is not None and nav.latitude is not None and nav.longitude is not None:
-            self._place(nav.latitude, nav.longitude, max(shares, key=lambda topic: shares[topic]))
+            self._place(nav.latitude, nav.longitude, shares)
 
     def _hold(self, until_ns: int) -> None:
         """Let the shares told last stand until then, in each stretch for as long as they stood there."""
@@ -101,9 +101,10 @@ class Shares:
             self._stretches = merged
         return self._stretches.setdefault(x_ns // self._width_ns, Stretch())
 
-    def _place(self, latitude: float, longitude: float, topic: int) -> None:
+    def _place(self, latitude: float, longitude: float, shares: dict[int, float]) -> None:
         if self._placed % self._every == 0:
-            self.places.append((latitude, longitude, topic))
+            seen = sorted(((topic, share) for topic, share in shares.items() if share >= SEEN), key=lambda s: -s[1])
+            self.places.append((latitude, longitude, dict(seen)))
             if len(self.places) >= MAX_PLACES:
                 self.places, self._every = self.places[::2], 2 * self._every
         self._placed += 1
