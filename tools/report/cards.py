@@ -40,7 +40,9 @@ def event_card(data: ReportData, event: Event, n: str) -> str:
     alt = f"Frame {shown.picture_frame}: {about}" if shown.picture_frame >= 0 else about
     segments = topic_layer(data, shown.topic_map, shown.map_topics)
     outlined = c.picture(shown.thumbnail, event.boxes, alt=alt, opens=True, layer=segments)
-    switch = f"<input type='checkbox' id='topics-{n}'><label for='topics-{n}'>topics</label>" if segments else ""
+    switch = (
+        f"<input type='checkbox' id='topics-{n}'><label for='topics-{n}'>colour its topics</label>" if segments else ""
+    )
     history = event.first.history if event.first.history is not None else event.last.history
     values = [] if history is None else [float(v) for v in history]
     spark = (

@@ -52,7 +52,8 @@ def events_section(data: ReportData, label: c.Label, numbered: Numbers) -> str:
         more += f"<p class='note'>{words.number(data.events_left_out)} further events are not listed.</p>"
     return (
         "<h2>Events</h2><p class='note'>Outlined is what looked new, the main thing thickest; picture and outlines are "
-        "of one frame, the best that was told. Point at a picture to see it without outlines, click to see it large. "
+        "of one frame, the best that was told. Point at a picture to see it without outlines, click to see it large; "
+        "coloured is what the agent took each part of the view for, and the bar below is how severe the event was. "
         "Events have the agent's own numbers, the same in every command; one that is missing was told to nobody.</p>"
         f"<div class='events'>{cards}</div>{more}"
     )

@@ -109,7 +109,7 @@ def _lead(data: ReportData, totals: dict) -> str:
     if counts["novel"]:
         told.append(_plural(counts["novel"], "One event looked new", "{} events looked new"))
     if counts["category"]:
-        told.append(_plural(counts["category"], "one new kind of scene appeared", "{} new kinds of scene appeared"))
+        told.append(_plural(counts["category"], "one new kind of thing stayed", "{} new kinds of thing stayed"))
     if counts["unusual"]:
         told.append(_plural(counts["unusual"], "one view was unusual as a whole", "{} views were unusual as a whole"))
     if counts["view"]:

@@ -67,9 +67,10 @@ line-height:1;white-space:nowrap}
 .flag{position:absolute;bottom:100%;transform:translateX(-50%);font-size:11px;line-height:15px;padding:0 4px;
 margin-bottom:3px;
 border-radius:3px;background:var(--novel);color:var(--paper);text-decoration:none;white-space:nowrap}
+.flag.above{bottom:calc(100% + 17px)}
 .flag.dot{width:7px;height:7px;padding:0;border-radius:50%}
 .flag:hover,.flag.on{outline:2px solid var(--novel);outline-offset:1px}
-.timeline{margin-top:34px}
+.timeline{margin-top:48px}
 .timeline .area{cursor:crosshair}
 .cursor{position:absolute;top:0;bottom:0;width:1px;background:var(--ink);opacity:.55;pointer-events:none;display:none}
 .tip{position:absolute;top:6px;pointer-events:none;display:none;background:var(--card);border:1px solid var(--faint);
@@ -129,8 +130,10 @@ overflow:hidden}.like p{margin:0}
 .gallery.topics{grid-template-columns:repeat(auto-fill,minmax(84px,1fr))}
 .scenes.topics .picture{width:84px}
 .picture .segments rect,.picture .segments rect+rect{stroke:none;fill-opacity:.55}
-.event>input,.segmented>input{display:none}
-.event>label,.segmented>label{cursor:pointer;font-size:12px;color:var(--soft);padding:3px 8px}
+.event,.segmented{position:relative}.event>input,.segmented>input{position:absolute;opacity:0}
+.event>label,.segmented>label{cursor:pointer;font-size:12px;color:var(--soft);padding:3px 8px;
+text-decoration:underline dotted}
+.event>input:focus-visible+label,.segmented>input:focus-visible+label{outline:2px solid var(--novel)}
 .event .segments,.segmented .segments{display:none}.event>input:checked~.picture .segments{display:block}
 .segmented>input:checked~.gallery .segments{display:block}.segmented>label{display:inline-block;padding-left:0}
 .event>input:checked+label,.segmented>input:checked+label{color:var(--ink);font-weight:600}

@@ -15,6 +15,7 @@ from stillwatch.tools.report.data import Bin, ReportData
 from stillwatch.tools.shared import words
 
 MAX_FLAGS = 40
+WIDEST_FLAG = 7.0  # per cent of the curve: a number of two digits on a telephone
 HEIGHT = 240
 Bins = list[tuple[int, Bin]]
 
@@ -187,17 +188,22 @@ def _tip(label: c.Label, x: int, item) -> list[str]:
 
 
 def _flags(data: ReportData, label: c.Label, numbered: Numbers, span: int) -> str:
-    """Number the events above the curve; where they would touch, the rarer one keeps its number."""
-    places: list[float] = []
+    """Number the events above the curve; where they would touch, the rarer one keeps its number.
+
+    There are two rows of numbers, for those that touch on a telephone.
+    """
+    rows: tuple[list[float], list[float]] = [], []
+    dots: list[float] = []
     out = ""
     for event in sorted(data.events, key=lambda event: -event.rarity):
         at = 100 * event.x_ns / span
-        crowded = any(abs(at - other) < 2.2 for other in places) or len(places) >= MAX_FLAGS
-        if crowded and any(abs(at - other) < 0.4 for other in places):
+        free = [not any(abs(at - other) < WIDEST_FLAG for other in row) for row in rows]
+        crowded = not any(free) or sum(map(len, rows)) >= MAX_FLAGS
+        if crowded and any(abs(at - other) < 0.4 for other in (*rows[0], *dots)):
             continue
-        places.append(at)
+        (dots if crowded else rows[free.index(True)]).append(at)
         text = "" if crowded else numbered[event.key]
-        kind = "flag dot" if crowded else "flag"
+        kind = "flag dot" if crowded else "flag" if free[0] else "flag above"
         out += (
             f"<a class='{kind}' href='#event-{numbered[event.key]}' style='left:{at:.2f}%' "
             f"title='Event {numbered[event.key]} at {c.esc(label(event.x_ns))}'>{text}</a>"
