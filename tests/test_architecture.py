@@ -39,6 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "learn": {"base", "kernels"},
     "epochs": {"base", "settings", "learn"},
     "novelty": {"base", "settings", "gate", "features", "learn", "epochs", "kernels"},
+    "describing": {"base", "settings", "gate", "features", "novelty"},
     "contents": {"base", "settings", "features", "learn", "epochs", "novelty"},
     "events": {"base", "settings", "gate", "novelty", "contents", "epochs", WIRE},
     "pipeline": {
@@ -49,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "learn",
         "epochs",
         "novelty",
+        "describing",
         "contents",
         "events",
         WIRE,
@@ -58,7 +60,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "restart": {"base", "settings", "sources", "pipeline", WIRE, DISK},
     "clips": {"base", "settings", "sources", "pipeline"},
     "outlet": {"base", "settings", "sources", "pipeline", WIRE, LIVE, DISK, THIN},
-    "process": {"base", "settings", "sources", "pipeline", "restart", "clips", "outlet", WIRE, LIVE, DISK, THIN},
+    "process": {
+        "base",
+        "settings",
+        "sources",
+        "describing",
+        "pipeline",
+        "restart",
+        "clips",
+        "outlet",
+        WIRE,
+        LIVE,
+        DISK,
+        THIN,
+    },
 }
 AGENT = {wing for wing in MAY_IMPORT if not wing.startswith("transport.")}
 TOOLS_MAY_IMPORT: dict[str, set[str]] = {
@@ -84,7 +99,8 @@ CONFINED = {
     "zmq": ("transport/live/",),
     "msgpack": ("transport/",),
     "av": ("agent/sources/", "agent/clips/", "tools/"),
-    "cv2": ("agent/sources/", "agent/worlds/", "agent/gate/", "agent/features/", "agent/novelty/", "agent/pipeline/",
+    "cv2": ("agent/sources/", "agent/worlds/", "agent/gate/", "agent/features/", "agent/novelty/", "agent/describing/",
+            "agent/pipeline/",
             "agent/restart/", "agent/clips/", "agent/process/", "transport/thin/thumbnails.py", "tools/"),
     "pickle": (),
     "shelve": (),

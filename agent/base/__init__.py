@@ -6,7 +6,7 @@ Imports: nothing of ours.
 """
 
 from stillwatch.base.camera import FIXED, MOVING, UNDECIDED, CameraRule, Context
-from stillwatch.base.clock import Clock, RealClock, VirtualClock
+from stillwatch.base.clock import Clock, Laps, RealClock, VirtualClock
 from stillwatch.base.environment import cpu_features, versions
 from stillwatch.base.errors import (
     AgentError,
@@ -57,6 +57,7 @@ __all__ = [
     "RecordPart",
     "Context",
     "FIXED",
+    "Laps",
     "MOVING",
     "UNDECIDED",
     "Restorable",

@@ -66,3 +66,24 @@ class VirtualClock:
     def step_wall_ns(self, delta_ns: int) -> None:
         """Step the wall clock alone, in either direction, as NTP or an operator does."""
         self._wall_ns += delta_ns
+
+
+class Laps:
+    """Adds up where a frame's time goes: from its making to the first `stage`, from there to the next, and so on.
+
+    Parameters
+    ----------
+    seconds : dict of str to float
+        Changed: seconds of the monotonic clock by stage.
+    clock : Clock
+    """
+
+    def __init__(self, seconds: dict[str, float], clock: Clock):
+        self._seconds, self._clock = seconds, clock
+        self._since_ns = clock.monotonic_ns()
+
+    def stage(self, name: str) -> None:
+        """A stage has ended: the time since the one before is its."""
+        now_ns = self._clock.monotonic_ns()
+        self._seconds[name] = self._seconds.get(name, 0.0) + (now_ns - self._since_ns) / 1e9
+        self._since_ns = now_ns

@@ -126,6 +126,11 @@ class Learners(Restorable):
         Width of the rows given to `offer`, position included.
     n_word_dims, n_frame_dims : int
     table : tuple of LearnerRow
+
+    Attributes
+    ----------
+    side_by_side : bool
+        Learn an epoch on two threads where there are two cores: of use where the second has nothing else to do.
     """
 
     def __init__(
@@ -163,6 +168,7 @@ class Learners(Restorable):
         self._done = threading.Event()
         self._done.set()
         self._failure: BaseException | None = None
+        self.side_by_side = True
         several = len(os.sched_getaffinity(0)) > 1
         self._helper = ThreadPoolExecutor(1, thread_name_prefix="learner-helper") if several else None
         self._worker = threading.Thread(target=self._work, name="learner", daemon=True)
@@ -367,7 +373,9 @@ class Learners(Restorable):
             buffer.cropped(), buffer.crops(),
         )  # fmt: skip
         groups = iter(side_by_side(self._table))  # both threads draw from it
-        helper = None if self._helper is None else self._helper.submit(self._teach, groups, samples, epoch)
+        helper = None
+        if self._helper is not None and self.side_by_side:
+            helper = self._helper.submit(self._teach, groups, samples, epoch)
         try:
             self._teach(groups, samples, epoch)
         finally:

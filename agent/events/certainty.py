@@ -103,7 +103,7 @@ class Certainty(Recorded):
         start.watched_s = score.precedents.watched_s
         start.visits = max(score.precedents.visits, start.visits)
         known = start.watched_s >= UNSURE_S and start.visits >= ENOUGH_VISITS
-        is_known = known or start.watched_s >= LONGEST_UNSURE_S or rule is MOVING
+        is_known = known or start.watched_s >= LONGEST_UNSURE_S or rule == MOVING
         self._look_for_weather(score)
         start.why = Unsure.WEATHER if start.in_weather else Unsure.SURE
         if not is_known and self.busy >= BUSY_LOOKS:

@@ -22,9 +22,7 @@ DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels i
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """One frame as it is scored and learnt. Arrays are the maker's or extractor's.
-
-    They are valid for as many calls of the maker as it has sets of buffers.
+    """One frame as it is scored and learnt. Arrays are the maker's or extractor's, and valid until its next call.
 
     Attributes
     ----------
@@ -83,8 +81,6 @@ class RowMaker:
         Of the feature extractor.
     step_px : int
         Distance of patches: the colour of a patch is the mean over such a square.
-    n_sets : int
-        Frames whose rows are valid at a time.
 
     Attributes
     ----------
@@ -94,19 +90,17 @@ class RowMaker:
         Width of the words.
     """
 
-    def __init__(self, capacity_patches: int, n_patch_dims: int, step_px: int, n_sets: int = 1):
+    def __init__(self, capacity_patches: int, n_patch_dims: int, step_px: int):
         self.n_row_dims = n_patch_dims + CONTEXT_DIMS
         self.n_word_dims = min(WORD_AXES, n_patch_dims) + CONTEXT_DIMS
         self._step_px = step_px
-        self._patches = [np.zeros((capacity_patches, self.n_row_dims), np.float32) for _ in range(n_sets)]
-        self._plain = [np.zeros((capacity_patches, n_patch_dims), np.float32) for _ in range(n_sets)]
-        self._turn = 0
+        self._patches = np.zeros((capacity_patches, self.n_row_dims), np.float32)
+        self._plain = np.zeros((capacity_patches, n_patch_dims), np.float32)
 
     def rows_of(self, frame: Frame, features: Features, rule: CameraRule) -> Rows:
         """Return the rows of a frame whose features were just extracted, by the rule of its camera."""
         n = len(features.patches)
-        self._turn = (self._turn + 1) % len(self._patches)
-        patches, plain = self._patches[self._turn][:n], self._plain[self._turn][:n]
+        patches, plain = self._patches[:n], self._plain[:n]
         plain[:] = features.patches
         if rule.takes_out_brightness and features.brightness_axis is not None:
             plain -= features.raw_patches[:, -1:] * features.brightness_axis
@@ -134,7 +128,7 @@ class RowMaker:
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all buffers at the largest frame."""
-        return {"rows": sum(buffer.nbytes for buffer in (*self._patches, *self._plain))}
+        return {"rows": self._patches.nbytes + self._plain.nbytes}
 
 
 def log_colours(frame: Frame, centres: np.ndarray, step_px: int) -> np.ndarray:

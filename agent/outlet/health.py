@@ -33,10 +33,12 @@ def peak_rss_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def cpu_seconds() -> float:
-    """Return user plus system seconds of this process, all threads."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
+def cpu_seconds(*, with_ended: bool = False) -> float:
+    """Return user plus system seconds of this process, all threads; also of those it started and that have ended."""
+    usages = [resource.getrusage(resource.RUSAGE_SELF)]
+    if with_ended:
+        usages.append(resource.getrusage(resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def share_malloc_arenas() -> bool:

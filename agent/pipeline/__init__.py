@@ -2,14 +2,15 @@
 
 Owns: the stages and their order, one saved state of them all, the journal of changes.
 In: `Frame`, commands. Out: `Step`, messages, `RunCounts`.
-Imports: base, settings, gate, features, learn, epochs, novelty, contents, events, transport.wire, transport.mirror.
+Imports: base, settings, gate, features, learn, epochs, novelty, describing, contents, events, transport.wire,
+transport.mirror.
 """
 
+from stillwatch.describing import Described, jpeg_thumbnail
 from stillwatch.pipeline.counts import RunCounts
 from stillwatch.pipeline.journal import JOURNALLED, apply
 from stillwatch.pipeline.model_message import mixture_of
 from stillwatch.pipeline.pipeline import Pipeline, Sink
-from stillwatch.pipeline.step import Described, Step
-from stillwatch.pipeline.thumbnail import jpeg_thumbnail
+from stillwatch.pipeline.step import Step
 
 __all__ = ["JOURNALLED", "apply", "jpeg_thumbnail", "Described", "Pipeline", "RunCounts", "Sink", "Step", "mixture_of"]

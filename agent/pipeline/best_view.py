@@ -21,9 +21,9 @@ from stillwatch.base import (
     without_prefix,
 )
 from stillwatch.contents import NO_TOPIC, Contents
+from stillwatch.describing import encode_within, scaled
 from stillwatch.events import EventRecord
 from stillwatch.novelty import Region, Score
-from stillwatch.pipeline.thumbnail import encode_within, scaled
 from stillwatch.settings import ExemplarsConfig
 from stillwatch.transport.wire import EventKind
 

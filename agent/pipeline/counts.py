@@ -7,8 +7,6 @@ the recording's end. It must hold no more than all of these tell.
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from stillwatch.base import Clock
-
 
 @dataclass(frozen=True, slots=True)
 class RunCounts:
@@ -35,24 +33,3 @@ class RunCounts:
     def as_dict(self) -> dict[str, Any]:
         """Return the counts by name, for JSON and for the fields of a message."""
         return asdict(self)
-
-
-class Laps:
-    """Adds up where a frame's time goes: from its making to the first `stage`, from there to the next, and so on.
-
-    Parameters
-    ----------
-    seconds : dict of str to float
-        Changed: seconds of the monotonic clock by stage.
-    clock : Clock
-    """
-
-    def __init__(self, seconds: dict[str, float], clock: Clock):
-        self._seconds, self._clock = seconds, clock
-        self._since_ns = clock.monotonic_ns()
-
-    def stage(self, name: str) -> None:
-        """A stage has ended: the time since the one before is its."""
-        now_ns = self._clock.monotonic_ns()
-        self._seconds[name] = self._seconds.get(name, 0.0) + (now_ns - self._since_ns) / 1e9
-        self._since_ns = now_ns

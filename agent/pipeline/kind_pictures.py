@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from stillwatch.base import Frame, Recorded, record_bytes, saved_array
+from stillwatch.describing import encode_within, scaled
 from stillwatch.novelty import MAX_KINDS, MAX_VISITS, Kind, Over, Sighting
-from stillwatch.pipeline.thumbnail import encode_within, scaled
 
 PICTURE_BYTES = 4096
 PICTURE_PX = 160

@@ -18,6 +18,7 @@ from stillwatch.base import (
     Clock,
     Commit,
     Frame,
+    Laps,
     Nav,
     Restorable,
     SnapshotError,
@@ -35,17 +36,17 @@ from stillwatch.base import (
     with_prefix,
 )
 from stillwatch.contents import Contents, TopicMap, ViewContents
+from stillwatch.describing import Described, Describer, crop_around
 from stillwatch.epochs import CROP_BYTES, EpochReport, FrameWords, Learners
 from stillwatch.events import Certainty, EventLife, Unsure
-from stillwatch.features import WORD_REACH, FeatureExtractor, Features, RowMaker, Rows
-from stillwatch.gate import Gate, Verdict
-from stillwatch.novelty import CameraMotion, Novelty, Sizes
+from stillwatch.features import WORD_REACH, Rows
+from stillwatch.gate import Verdict
+from stillwatch.novelty import Novelty, Sizes
 from stillwatch.pipeline.best_view import BestView
-from stillwatch.pipeline.counts import Laps, RunCounts
+from stillwatch.pipeline.counts import RunCounts
 from stillwatch.pipeline.kind_pictures import KindPictures
-from stillwatch.pipeline.step import Described, Step
+from stillwatch.pipeline.step import Step
 from stillwatch.pipeline.summaries import Summaries
-from stillwatch.pipeline.thumbnail import crop_around, jpeg_thumbnail
 from stillwatch.settings import Config
 from stillwatch.transport.wire import VISITS, Headers, Message
 
@@ -82,37 +83,26 @@ class Pipeline(Restorable):
         Stamps messages and measures stages, and decides nothing.
     headers : Headers, optional
         Who sends; an evaluation needs none.
-    ahead : int
-        Frames that may be described before the one before them is taken.
     """
 
-    def __init__(self, config: Config, sink: Sink, clock: Clock, *, headers: Headers | None = None, ahead: int = 0):
-        self.config, self.ahead = config, ahead
+    def __init__(self, config: Config, sink: Sink, clock: Clock, *, headers: Headers | None = None):
+        self.config = config
         self._sink, self._clock = sink, clock
         headers = headers or Headers(config.agent.id, "evaluation", "none", 0)
         self.summaries = Summaries(headers, clock)
-        height, width = config.source.height, config.source.width
-        self.gate = Gate(config.gate, height=height, width=width)
-        self.features = FeatureExtractor(config)
-        self.camera = CameraMotion(config.novelty.camera)
-        capacity, n_patch_dims = self.features.capacity_patches, self.features.n_patch_dims
-        self.rows = RowMaker(capacity, n_patch_dims, config.features.step_px, n_sets=ahead + 1)
-        n_row_dims = self.rows.n_row_dims
-        self.novelty = Novelty(config, Sizes(capacity, n_patch_dims, n_row_dims))
+        self.describer = Describer(config, clock)
+        self.features = self.describer.features
+        n_row_dims, n_word_dims = self.describer.rows.n_row_dims, self.describer.rows.n_word_dims
+        self.novelty = Novelty(config, Sizes(self.features.capacity_patches, self.features.n_patch_dims, n_row_dims))
         self.contents = ViewContents(config)
         self.learners = Learners(
-            config,
-            clock,
-            n_patch_dims=n_row_dims,
-            n_word_dims=self.rows.n_word_dims,
-            n_frame_dims=self.features.n_frame_dims,
+            config, clock, n_patch_dims=n_row_dims, n_word_dims=n_word_dims, n_frame_dims=self.features.n_frame_dims
         )
         self.events = EventLife(config.events)
         self.certainty = Certainty()
         self.view = BestView(config.exemplars, config.features.step_px)
         self.kind_pictures = KindPictures()
-        self._shape = (height, width)
-        self.stage_seconds: dict[str, float] = {}  # spent so far; each stage's by the one thread that runs it
+        self._seconds: dict[str, float] = {}
         self.frames = 0
         self.accepted = 0
         self.refused: Counter[str] = Counter()
@@ -129,46 +119,35 @@ class Pipeline(Restorable):
         return self.take(self.describe(frame))
 
     @property
+    def stage_seconds(self) -> dict[str, float]:
+        """Seconds spent so far, by stage."""
+        return self.describer.stage_seconds | self._seconds
+
+    @property
     def looks_ahead(self) -> bool:
         """Whether a frame may be described before the one before it was taken: once the encoder is frozen."""
         return self.features.ready
 
     def describe(self, frame: Frame) -> Described:
-        """Judge and describe the next frame. Frames come here in order, at most `ahead` ahead of `take`.
-
-        Where `looks_ahead`, another thread than `take`'s may call it: they share nothing that either changes.
-        """
-        if frame.grey.shape != self._shape:
-            self._take_shape(*frame.grey.shape)
-        passed = Laps(self.stage_seconds, self._clock)
-        verdict = self.gate.judge(frame, self.camera.rule)
-        passed.stage("gate")
-        if not verdict.accepted:
-            return Described(frame, verdict)
-        features = self.features.extract(frame)
-        rows = self.rows.rows_of(frame, features, self.camera.observe(frame.grey, frame.t_ns))
-        pictures = self.config.exemplars
-        jpeg = b""
-        if rows.ready:
-            jpeg = jpeg_thumbnail(frame.colour, pictures.thumbnail_px, pictures.thumbnail_bytes)
-        passed.stage("features")
-        return Described(frame, verdict, features, rows, jpeg)
+        """Judge and describe the next frame."""
+        return self.describer.describe(frame)
 
     def take(self, described: Described) -> Step:
-        """Score a described frame, learn from it and tell what it led to."""
+        """Score a described frame, learn from it and tell what it led to; whoever described it, by the same state."""
         frame, verdict = described.frame, described.verdict
         if self.nav is not None:
             frame = replace(frame, nav=self.nav)
         self._count(frame, verdict)
-        if described.features is not None and described.rows is not None:
-            return self._look(frame, verdict, described.features, described.rows, described.jpeg)
+        if described.rows is not None:
+            return self._look(frame, described, described.rows)
         records = self.events.update(frame, None, verdict, self.learners.models)
         views = self.view.tell(records, frame, None, self.events.since)
         return self._publish(Step(frame, verdict, None, records, views, None, self.events.open_id))
 
-    def _look(self, frame: Frame, verdict: Verdict, features: Features, rows: Rows, jpeg: bytes) -> Step:
+    def _look(self, frame: Frame, described: Described, rows: Rows) -> Step:
         """Score and learn a frame that the gate let pass."""
-        passed = Laps(self.stage_seconds, self._clock)
+        verdict = described.verdict
+        passed = Laps(self._seconds, self._clock)
         activation = self.learners.activate()
         models = self.learners.models
         score = self.novelty.score(frame, rows, models)
@@ -188,13 +167,14 @@ class Pipeline(Restorable):
             self.kind_pictures.update(frame, score.judgement.sightings, over, rows.grid_shape)
         if is_due:
             self.contents.settle(contents, frame.t_ns, in_event=self.events.active)
-        self.features.observe(features)
+        if described.features is not None:
+            self.features.observe(described.features)
         if said := self.certainty.update(frame.grey, score, rows.rule):
             code = "unsure" if self.certainty.why is Unsure.BUSY_START else "sure"
             self._send([self.summaries.notice("info", code, said, frame)])
         passed.stage("events")
         if rows.ready:
-            self._offer(frame, rows, jpeg, self.contents.map_of(rows, models))
+            self._offer(frame, rows, described.jpeg, self.contents.map_of(rows, models))
             self._tell_encoder(rows.rule)
         passed.stage("learning")
         nearest = self.learners.nearest_exemplar(rows.frame) if records else -1
@@ -206,7 +186,7 @@ class Pipeline(Restorable):
     def _tell_encoder(self, rule: CameraRule) -> None:
         """Say how patches become rows: once, and again when the kind of camera is another one."""
         encoder = self.features.encoder
-        if encoder is not None and rule is not self._told_rule:
+        if encoder is not None and rule != self._told_rule:
             self._told_rule = rule
             self._send([self.summaries.encoder(encoder, self.config, rule)])
 
@@ -241,12 +221,6 @@ class Pipeline(Restorable):
     def close(self) -> None:
         """Stop the learner's thread."""
         self.learners.close()
-
-    def _take_shape(self, height: int, width: int) -> None:
-        """A new stream epoch of another size: grids and masks are rebuilt within what is allocated."""
-        self._shape = (height, width)
-        self.gate.reshape(height, width)
-        self.features.reshape(height, width)
 
     def _count(self, frame: Frame, verdict: Verdict) -> None:
         self.frames += 1
@@ -327,7 +301,7 @@ class Pipeline(Restorable):
         state = state_of_parts(self._stages())
         reasons = sorted(self.refused)
         own = {
-            **record_state(_Counts(self.frames, self.accepted, self.alerts, *self._shape)),
+            **record_state(_Counts(self.frames, self.accepted, self.alerts, *self.describer.shape)),
             "labels": np.array([f"{key}={name}" for key, name in self.labels.items()], np.str_),
             "refused_reasons": np.array(reasons, np.str_),
             "refused_counts": np.array([self.refused[reason] for reason in reasons], np.int64),
@@ -349,7 +323,7 @@ class Pipeline(Restorable):
         take_stages = prepare_parts(self._stages(), theirs, "checkpoint")
 
         def commit() -> None:
-            self._take_shape(counts.height, counts.width)
+            self.describer.reshape(counts.height, counts.width)
             take_stages()
             self.frames, self.accepted, self.alerts = counts.frames, counts.accepted, counts.alerts
             self.labels = dict(str(entry).split("=", 1) for entry in own["labels"])
@@ -366,9 +340,7 @@ class Pipeline(Restorable):
 
     def _stages(self) -> dict[str, Stage]:
         return {
-            "gate": self.gate,
-            "features": self.features,
-            "camera": self.camera,
+            **self.describer.stages(),
             "novelty": self.novelty,
             "contents": self.contents,
             "events": self.events,
@@ -380,7 +352,7 @@ class Pipeline(Restorable):
 
     def memory(self) -> list[tuple[str, int]]:
         """Return (stage, bytes) of everything allocated for the life of the agent."""
-        held = [self.rows.memory_bytes(), *(stage.memory_bytes() for stage in self._stages().values())]
+        held = [self.describer.rows.memory_bytes(), *(stage.memory_bytes() for stage in self._stages().values())]
         return [row for part in held for row in part.items()]
 
 

@@ -9,32 +9,9 @@ from stillwatch.base import Frame
 from stillwatch.contents import Contents
 from stillwatch.epochs import EpochReport
 from stillwatch.events import EventRecord
-from stillwatch.features import Features, Rows
 from stillwatch.gate import Verdict
 from stillwatch.novelty import Score
 from stillwatch.pipeline.best_view import View
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A frame as the gate judged it and the features describe it, before it is scored.
-
-    Attributes
-    ----------
-    frame : Frame
-    verdict : Verdict
-    features : Features or None
-        None where the gate refused the frame; `rows` too.
-    rows : Rows or None
-    jpeg : bytes
-        What the learners show it by; empty where its rows mean nothing yet.
-    """
-
-    frame: Frame
-    verdict: Verdict
-    features: Features | None = None
-    rows: Rows | None = None
-    jpeg: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

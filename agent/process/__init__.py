@@ -2,8 +2,8 @@
 
 Owns: the loop, the exit code, what is given up on a slow board, the memory plan.
 In: a config. Out: an exit code.
-Imports: base, settings, sources, pipeline, restart, clips, outlet, transport.disk, transport.live, transport.thin,
-transport.wire.
+Imports: base, settings, sources, describing, pipeline, restart, clips, outlet, transport.disk, transport.live,
+transport.thin, transport.wire.
 """
 
 from stillwatch.process.app import run_agent

@@ -108,13 +108,13 @@ class Agent:
             wall_ns // 10**6,
         )
         ahead = 0 if source.live or options.record is not None else AHEAD
-        self.pipeline = Pipeline(config, self, clock, headers=Headers(*self._identity), ahead=ahead)
-        self._ahead = Lookahead(self.pipeline)
-        memory = memory_of(self.pipeline)
+        self.pipeline = Pipeline(config, self, clock, headers=Headers(*self._identity))
+        memory = memory_of(self.pipeline, ahead)
         check_memory(config, memory, "config")
         self._notices: deque[tuple[str, str, str]] = deque(maxlen=16)  # level, code, text: for the pipeline thread
         self._box = CommandBox()
         self._open(source)
+        self._ahead = Lookahead(self.pipeline, ahead, lambda: self._capture.info.frames_claimed)
         self._accounts = Accounts(
             self.pipeline, self._capture, self._live, self._thin, self._folder, self._recorder, self._clips
         )
@@ -238,6 +238,7 @@ class Agent:
         error = self._capture.error
         stopped = self._options.stop.is_set()
         self._save(finished=not stopped, at_end=True)
+        self._ahead.close()
         self.pipeline.finish()
         if self._clips is not None:
             self._clips.close()
@@ -256,7 +257,6 @@ class Agent:
         if not self._folder.finish(ending):
             not_kept.append("summary.json")
             exit_code = exit_code or (0 if self._capture.live else int(ExitCode.NOT_KEPT))
-        self._ahead.close()
         self.pipeline.close()
         self._places.release()
         waiting = self._thin.backlog if self._thin is not None else 0
@@ -428,7 +428,7 @@ class Agent:
         `finished`: the source has ended. `at_end`: nothing happens after it, so that no number can be given twice.
         """
         self._saved_ns = self._clock.monotonic_ns()
-        self._ahead.drain()
+        self._ahead.settle()
         frame = self.pipeline.last_frame
         if frame is None:
             return
@@ -484,7 +484,7 @@ class Agent:
             "encoder_hash": self.pipeline.features.encoder_hash,
             "config_hash": config_hash(self._config),
             "peak_rss_bytes": health.peak_rss_bytes(),
-            "cpu_seconds": health.cpu_seconds(),
+            "cpu_seconds": health.cpu_seconds(with_ended=True),
             "lost_records": self._folder.lost_records,
             "clips": self._clips.counters() if self._clips is not None else {},
             "connections": self._accounts.connections(),

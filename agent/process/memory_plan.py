@@ -4,8 +4,9 @@ Called by agent/process/app.py at start and by `check-config`. It must not estim
 """
 
 from stillwatch.base import ConfigError, VirtualClock
+from stillwatch.describing import SLOTS_MORE, slot_bytes
 from stillwatch.pipeline import Pipeline
-from stillwatch.process.lookahead import AHEAD
+from stillwatch.process.lookahead import AHEAD, STATE_EVERY
 from stillwatch.settings import Config, Problem
 from stillwatch.transport.wire import Message
 
@@ -22,18 +23,21 @@ class _Nowhere:
         """Nobody listens to a plan."""
 
 
-def memory_of(pipeline: Pipeline) -> MemoryTable:
-    """Return (stage, bytes) of a pipeline and of the frames that wait for it: grey and colour."""
+def memory_of(pipeline: Pipeline, ahead: int = 0) -> MemoryTable:
+    """Return (stage, bytes) of a pipeline and of the frames that wait for it; `ahead`: in another process, at most."""
     source = pipeline.config.source
-    ring = (source.ring_frames + 1 + pipeline.ahead) * source.width * source.height * 4
+    ring = (source.ring_frames + 1) * source.width * source.height * 4
+    if ahead:
+        ring += (ahead + STATE_EVERY) * source.width * source.height * 4
+        ring += (ahead + SLOTS_MORE) * slot_bytes(pipeline.describer, pipeline.config)
     clips = pipeline.config.clips.ring_bytes * CLIPS_AT_ONCE
     return [("frame ring", ring), *([("clips", clips)] if clips else []), *pipeline.memory()]
 
 
 def planned_memory(config: Config) -> MemoryTable:
     """Return the memory by stage that a run of this config will allocate; live sources look less far ahead."""
-    pipeline = Pipeline(config, _Nowhere(), VirtualClock(), ahead=AHEAD)
-    rows = memory_of(pipeline)
+    pipeline = Pipeline(config, _Nowhere(), VirtualClock())
+    rows = memory_of(pipeline, AHEAD)
     pipeline.close()
     return rows
 

@@ -10,6 +10,7 @@ from stillwatch.tools.pages.schemas import SCHEMAS
 # Commands that compute for minutes: each in as little as it takes, by tests/soak/test_long_commands.py. CLIP: a clip.
 LONG_CALLS = {
     "bench detectors": ["CLIP", "EVENTS"],
+    "bench files": ["CLIP", "--turns", "1"],
     "bench pipeline": ["--frames", "30", "--size", "640x480", "--cores", "1"],
     "evaluate novelty": ["CLIP", "EVENTS", "--baselines", "difference"],
     "experiment encoders": ["--dims", "8"],

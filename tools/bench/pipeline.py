@@ -179,9 +179,9 @@ def bench_config(uri: str, width: int, height: int) -> Config:
 def watch_stages(watch: Stopwatch, pipeline) -> None:
     """Time each stage of a pipeline: on the pipeline's thread all but `learning`, which is the worker's."""
     for owner, method, stage in (
-        (pipeline.gate, "judge", "gate"),
-        (pipeline.features, "extract", "features"),
-        (pipeline.rows, "rows_of", "features"),
+        (pipeline.describer.gate, "judge", "gate"),
+        (pipeline.describer.features, "extract", "features"),
+        (pipeline.describer.rows, "rows_of", "features"),
         (pipeline.novelty, "score", "novelty"),
         (pipeline.novelty, "settle", "novelty"),
         (pipeline.events, "update", "events"),

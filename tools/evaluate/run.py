@@ -82,7 +82,7 @@ def watch(config: Config, frames: Iterable[Frame]) -> Run:
             stamps.append((frame.sequence, frame.t_ns))
             raised += [(frame.sequence, record.kind) for record in step.events if record.phase == "new"]
         seconds = time.perf_counter() - begun
-        moving, suppressed = pipeline.camera.rule is MOVING, dict(pipeline.events.suppressed)
+        moving, suppressed = pipeline.describer.camera.rule == MOVING, dict(pipeline.events.suppressed)
         unsure = pipeline.certainty.text
         pipeline.finish()
         pipeline.close()

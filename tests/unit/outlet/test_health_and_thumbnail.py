@@ -7,8 +7,8 @@ import cv2
 import numpy as np
 import pytest
 
+from stillwatch.describing.thumbnail import jpeg_thumbnail
 from stillwatch.outlet import health
-from stillwatch.pipeline.thumbnail import jpeg_thumbnail
 
 
 def test_resident_memory_grows_by_what_is_touched():

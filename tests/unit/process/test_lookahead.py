@@ -1,20 +1,27 @@
-"""Frames described ahead of their turn: the same bits, in the same order, with nothing left behind."""
+"""Frames described ahead of their turn in another process: the same bits, in the same order, whatever becomes of it."""
 
 import functools
+import itertools
+import os
+import signal
+import time
 
 import msgspec
 import numpy as np
 import pytest
 
 from stillwatch.base import Frame, VirtualClock
+from stillwatch.describing import Apart
 from stillwatch.pipeline import Pipeline
+from stillwatch.process import lookahead
 from stillwatch.process.lookahead import AHEAD, Lookahead
 from stillwatch.settings import load_config
 from stillwatch.transport.wire import Model, encode
 from stillwatch.worlds import make_world
 
 SMALL = ["source.width=160", "source.height=120", "patches.memory=600", "scenes.memory=60"]
-N_FRAMES = 60
+N_FRAMES, FIRST_APART, FIRST_SMALLER = 66, 16, 40
+pytestmark = pytest.mark.usefixtures("two_cores")
 
 
 class Sink(list):
@@ -29,28 +36,69 @@ def world():
     return make_world("transect", seed=1, n_frames=400, width=160, height=120)
 
 
-def frames(n):
-    """Some are refused, and the last third is of another size."""
+def frames(n=N_FRAMES):
+    """Some are refused, and from FIRST_SMALLER on they are of another size."""
     for i in range(n):
         colour = world().render(i) * (i % 20 != 19)
-        if i >= 2 * n // 3:
+        if i >= FIRST_SMALLER:
             colour = np.ascontiguousarray(colour[:96, :128])
         yield Frame(colour.mean(axis=2).astype(np.uint8), colour, i * 10**8, i * 10**8, 0, 0, i)
 
 
 @pytest.fixture
-def make():
-    made = []
+def two_cores(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr(lookahead, "LONG", 4)
 
-    def make(ahead, sink=None):
-        pipeline = Pipeline(load_config(None, SMALL), Sink() if sink is None else sink, VirtualClock(), ahead=ahead)
-        made.append((Lookahead(pipeline), pipeline))
-        return made[-1]
 
-    yield make
-    for lookahead, pipeline in made:
-        lookahead.close()
-        pipeline.close()
+class Beside:
+    """A pipeline whose frames another process describes, as soon as it can and FIRST_APART have come."""
+
+    def __init__(self, ahead=AHEAD):
+        self.sent = Sink()
+        self.pipeline = Pipeline(load_config(None, SMALL), self.sent, VirtualClock())
+        self.processes: list[Apart] = []
+        self.fails = False
+        self.lookahead = Lookahead(self.pipeline, ahead, make=self.make)
+
+    def make(self, config, most):
+        if self.fails:
+            raise OSError("no processes")
+        self.processes.append(Apart(config, most))
+        return self.processes[-1]
+
+    def step(self, frame):
+        if self.processes and frame.sequence == FIRST_APART:
+            until = time.monotonic() + 60.0
+            while not self.processes[-1].is_ready() and time.monotonic() < until:
+                time.sleep(0.02)
+        return [told(step) for step in self.lookahead.step(frame)]
+
+    def rest(self):
+        return [told(step) for step in self.lookahead.settle()]
+
+    def close(self):
+        self.lookahead.close()
+        self.pipeline.close()
+
+
+@pytest.fixture
+def beside():
+    made = Beside()
+    yield made
+    made.close()
+
+
+@functools.cache
+def alone():
+    """All on one thread but the learners: (what was told frame by frame, sent, learner hash, state)."""
+    sent = Sink()
+    pipeline = Pipeline(load_config(None, SMALL), sent, VirtualClock())
+    pipeline.learners.side_by_side = False
+    seen = [told(pipeline.step(frame)) for frame in frames()]
+    kept = seen, sent, pipeline.learner_hash(), pipeline.state()
+    pipeline.close()
+    return kept
 
 
 def told(step):
@@ -58,47 +106,78 @@ def told(step):
     return step.frame.sequence, step.verdict.reason, None if score is None else (score.value, score.rarity)
 
 
-def test_two_cores_change_no_bit_and_no_order(make, monkeypatch):
-    """All on one thread but the learners, one after the other; then described ahead, learners side by side."""
-    sent_quick, sent_plain = Sink(), Sink()
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
-    ahead, quick = make(AHEAD, sent_quick)
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0})
-    _, plain = make(0, sent_plain)
-    seen = [told(step) for frame in frames(N_FRAMES) for step in ahead.step(frame)]
-    seen += [told(step) for step in ahead.drain()]
-    assert seen == [told(plain.step(frame)) for frame in frames(N_FRAMES)]
-    assert quick.learner_hash() == plain.learner_hash()
-    assert sent_quick == sent_plain
-    assert len(sent_plain) > 5
-    for name, array in plain.state().items():
+def check_the_same(beside, seen):
+    plain_seen, plain_sent, plain_hash, plain_state = alone()
+    assert seen == plain_seen
+    assert beside.pipeline.learner_hash() == plain_hash
+    assert beside.sent == plain_sent
+    assert len(plain_sent) > 5
+    state = beside.pipeline.state()
+    for name, array in plain_state.items():
         if not name.startswith("learners."):  # rooms that learners left in their buffer may hold old bytes
-            np.testing.assert_array_equal(array, quick.state()[name], err_msg=name)
+            np.testing.assert_array_equal(array, state[name], err_msg=name)
 
 
-def test_after_draining_all_frames_are_in_the_state(make):
-    ahead, pipeline = make(AHEAD)
+def test_another_process_changes_no_bit_and_no_order(beside):
+    """Refused frames and a new size are among them; a checkpoint is due in the middle."""
+    held, seen = 0, []
+    for frame in frames():
+        now = beside.step(frame)
+        held += not now
+        seen += now
+        if frame.sequence == 30:
+            seen += beside.rest()
+    seen += beside.rest()
+    assert held == 3 * AHEAD  # at its beginning, after the checkpoint and at the new size
+    check_the_same(beside, seen)
+
+
+def end(process):
+    os.kill(process.pid, signal.SIGKILL)
+
+
+def stop(process):
+    os.kill(process.pid, signal.SIGSTOP)
+
+
+@pytest.mark.parametrize("at", [17, 29, 38])
+@pytest.mark.parametrize("harm", [end, stop])
+def test_a_process_that_is_lost_costs_nothing_but_time(beside, caplog, harm, at):
+    seen = []
+    for frame in frames():
+        if frame.sequence == at:
+            beside.processes[0].answer_within(0.3)
+            harm(beside.processes[0])
+        seen += beside.step(frame)
+    seen += beside.rest()
+    check_the_same(beside, seen)
+    assert "going on without it" in caplog.text
+    assert len(beside.processes) == 1
+
+
+def test_a_process_that_never_starts_is_done_without(beside, caplog):
+    beside.fails = True
+    seen = [told for frame in frames() for told in beside.step(frame)]
+    check_the_same(beside, seen + beside.rest())
+    assert "no processes" in caplog.text
+
+
+def test_after_settling_all_frames_are_in_the_state(beside):
     for frame in frames(35):
-        ahead.step(frame)
-    ahead.drain()
-    assert pipeline.frames == 35
-    assert ahead.drain() == []
+        beside.step(frame)
+    assert beside.pipeline.frames == 35 - AHEAD
+    beside.rest()
+    assert beside.pipeline.frames == 35
+    assert beside.rest() == []
 
 
-def test_a_pipeline_made_for_no_lookahead_takes_each_frame_at_once(make):
-    ahead, _ = make(0)
-    assert [len(ahead.step(frame)) for frame in frames(30)] == [1] * 30
-
-
-def test_a_fault_in_a_description_reaches_who_hands_frames_over(make, monkeypatch):
-    ahead, pipeline = make(AHEAD)
-    given = list(frames(30))
-    for frame in given[:20]:
-        ahead.step(frame)
-
-    def fail(frame):
-        raise ValueError("no such frame")
-
-    monkeypatch.setattr(pipeline, "describe", fail)
-    with pytest.raises(ValueError, match="no such frame"):
-        [ahead.step(frame) for frame in given[20:]]
+@pytest.mark.parametrize("short_of", ["ahead", "frames", "cores"])
+def test_where_it_gives_nothing_each_frame_is_taken_at_once(short_of, monkeypatch):
+    if short_of == "cores":
+        monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0})
+    if short_of == "frames":
+        monkeypatch.setattr(lookahead, "LONG", 300)
+    made = Beside(0 if short_of == "ahead" else AHEAD)
+    assert [len(made.step(frame)) for frame in itertools.islice(frames(), 30)] == [1] * 30
+    assert not made.processes
+    made.close()

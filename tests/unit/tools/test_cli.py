@@ -64,6 +64,7 @@ READERS = {
     "evaluate suite": ["--config", ""],
     "evaluate suite#2": ["--data", ""],
     "bench detectors": ["", "EVENTS"],
+    "bench files": [""],
     "bench features": ["--data", ""],
     "experiment survey-scenes": [""],
 }

@@ -1,7 +1,6 @@
 """Where a frame's time goes."""
 
-from stillwatch.base import VirtualClock
-from stillwatch.pipeline.counts import Laps
+from stillwatch.base import Laps, VirtualClock
 
 
 def test_each_stage_gets_the_time_since_the_one_before_and_frames_add_up():

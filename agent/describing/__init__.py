@@ -1,0 +1,24 @@
+"""A frame judged and described, before anything of it is scored: the half of the work that looks at no model.
+
+Owns: the order of gate, features, camera and rows; small JPEGs; a process of its own that does this half on another
+core.
+In: `Frame`. Out: `Described`.
+Imports: base, settings, gate, features, novelty.
+"""
+
+from stillwatch.describing.apart import SLOTS_MORE, Apart, Lost, slot_bytes
+from stillwatch.describing.describer import Described, Describer
+from stillwatch.describing.thumbnail import crop_around, encode_within, jpeg_thumbnail, scaled
+
+__all__ = [
+    "SLOTS_MORE",
+    "Apart",
+    "Described",
+    "Describer",
+    "Lost",
+    "crop_around",
+    "encode_within",
+    "jpeg_thumbnail",
+    "scaled",
+    "slot_bytes",
+]

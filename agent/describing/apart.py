@@ -1,0 +1,167 @@
+"""Frames described in a process of their own: the agent's end of it.
+
+Made by agent/process/lookahead.py for files on several cores. Two threads of one interpreter hand its lock to each
+other at every kernel, which costs what a second core gives; two processes do not.
+"""
+
+import socket
+import subprocess
+import sys
+from collections import deque
+
+import numpy as np
+
+from stillwatch.base import Frame, State, state_of_parts
+from stillwatch.describing.describer import Described, Describer
+from stillwatch.describing.room import Room, room_of
+from stillwatch.describing.talk import Ask, Begin, Ready, Request, Setup, Told, hear_answer, say
+from stillwatch.features import Rows
+from stillwatch.settings import Config
+
+ANSWER_WITHIN_S = 30.0  # a frame takes milliseconds: who takes so long is stopped, swapped out or dead
+END_WITHIN_S = 2.0
+SLACK = 4096  # bytes of a slot beside its arrays: what aligns them
+SPARE = 2  # times what the state takes now
+SLOTS_MORE = 2  # than frames may wait: the one that is handed over, and the one whose rows are in use
+SMALL_BYTES = 32  # a patch, at most, of what rows hold beside the patches: colours, centres, words, masks
+
+
+class Lost(Exception):
+    """The process has ended, or does not answer: its frames must be described by somebody else."""
+
+
+class Apart:
+    """Hands frames to a process beside this one, and takes them back described, in order.
+
+    Every call but `close` raises Lost where the process has ended, or does not answer.
+
+    Parameters
+    ----------
+    config : Config
+    most : int
+        Frames that may wait to be taken back when one more is handed over.
+    """
+
+    def __init__(self, config: Config, most: int):
+        self._config, self._most = config, most
+        self._room = Room()
+        self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.answer_within(ANSWER_WITHIN_S)
+        with theirs:
+            handles = theirs.fileno(), self._room.descriptor
+            call = [sys.executable, "-m", "stillwatch.describing.child", *map(str, handles)]
+            self._process = subprocess.Popen(call, pass_fds=handles, stdin=subprocess.DEVNULL)
+        self._is_ready = False
+        self._asked: deque[tuple[Frame, int]] = deque()
+        self._slots: deque[int] = deque()  # that are free, as offsets in the room
+        self._held: int | None = None  # the slot whose rows are in use
+        self._picture_bytes = 0
+        try:
+            self._say(Setup(config))
+        except Lost:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def answer_within(self, seconds: float) -> None:
+        """Take it for lost where it answers later than that; ANSWER_WITHIN_S without this."""
+        self._patience_s = seconds
+        self._connection.settimeout(seconds)
+
+    def is_ready(self) -> bool:
+        """Whether it can take frames by now; it takes a second to start."""
+        if not self._is_ready:
+            self._connection.setblocking(False)
+            try:
+                self._is_ready = isinstance(self._hear(), Ready)
+            except BlockingIOError:
+                pass
+            finally:
+                self._connection.settimeout(self._patience_s)
+        return self._is_ready
+
+    def begin(self, describer: Describer) -> None:
+        """Let it go on where `describer` is, whose encoder is frozen, with frames of its shape; all are taken back."""
+        state = state_of_parts(describer.stages())
+        height, width = describer.shape
+        self._picture_bytes = 4 * height * width + SLACK
+        slot = slot_bytes(describer, self._config)
+        first, n_slots = SPARE * room_of(state), self._most + SLOTS_MORE
+        self._room.grow(first + n_slots * slot)
+        self._slots = deque(range(first, first + n_slots * slot, slot))
+        self._held = None
+        self._say(Begin(describer.shape, self._room.put(0, state)))
+
+    def ask(self, frame: Frame, *, with_state: bool) -> None:
+        """Hand over the next frame, of the shape that was begun with."""
+        slot = self._slots.popleft()
+        picture = self._room.put(slot, {"grey": frame.grey, "colour": frame.colour})
+        self._asked.append((frame, slot))
+        self._say(
+            Ask(
+                picture, slot + self._picture_bytes, with_state, frame.source_ns, frame.t_ns, frame.mono_ns,
+                frame.wall_ns, frame.sequence, frame.epoch, int(frame.flags), frame.nav, frame.decoded,
+            )
+        )  # fmt: skip
+
+    def take(self) -> tuple[Described, State | None]:
+        """Return the oldest frame handed over, described, and the state behind it where it was asked for.
+
+        The rows are valid until the next call.
+        """
+        told = self._hear()
+        assert isinstance(told, Told)
+        frame, slot = self._asked.popleft()
+        if self._held is not None:
+            self._slots.append(self._held)
+        self._held = slot
+        state = {name: array.copy() for name, array in self._room.get(told.state).items()}
+        return _described(frame, told, self._room.get(told.arrays)), state or None
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        self._connection.close()
+        try:
+            self._process.wait(END_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._room.close()
+
+    def _say(self, request: Request) -> None:
+        try:
+            say(self._connection, request)
+        except OSError as error:
+            raise Lost(str(error)) from error
+
+    def _hear(self) -> Ready | Told:
+        try:
+            answer = hear_answer(self._connection)
+        except BlockingIOError:
+            raise
+        except TimeoutError as error:
+            raise Lost(f"no answer within {self._patience_s:g} s") from error
+        except OSError as error:
+            raise Lost(str(error)) from error
+        if answer is None:
+            raise Lost("it ended")
+        return answer
+
+
+def slot_bytes(describer: Describer, config: Config) -> int:
+    """Return what one frame takes of the shared memory at the largest frame: its picture, its rows, its thumbnail."""
+    features = describer.features
+    rows = describer.rows.memory_bytes()["rows"] + SMALL_BYTES * features.capacity_patches + 4 * features.n_frame_dims
+    return 4 * config.source.height * config.source.width + rows + config.exemplars.thumbnail_bytes + 2 * SLACK
+
+
+def _described(frame: Frame, told: Told, arrays: dict[str, np.ndarray]) -> Described:
+    """Return a frame as it was told, its rows in the room's memory."""
+    if told.rule is None:
+        return Described(frame, told.verdict)
+    jpeg = arrays.pop("jpeg").tobytes()
+    rows = Rows(**arrays, grid_shape=told.grid_shape, word_shape=told.word_shape, rule=told.rule, ready=told.ready)
+    return Described(frame, told.verdict, rows, None, jpeg)

@@ -1,0 +1,87 @@
+"""The process that describes frames for an agent: `python -m stillwatch.describing.child SOCKET MEMORY`.
+
+Started by agent/describing/apart.py. It must not write, print or outlive the agent: it ends when the socket does, and
+leaves the signals of the terminal to the agent.
+"""
+
+import signal
+import socket
+import sys
+
+import cv2
+import numpy as np
+import threadpoolctl
+
+from stillwatch.base import Frame, FrameFlag, RealClock, prepare_parts, state_of_parts
+from stillwatch.describing.describer import Describer
+from stillwatch.describing.room import Room
+from stillwatch.describing.talk import Ask, Begin, Ready, Setup, Told, hear_request, say
+
+
+def serve(connection: socket.socket, room: Room) -> None:
+    """Answer requests, in order, until the agent is gone."""
+    describer: Describer | None = None
+    while (request := hear_request(connection)) is not None:
+        if isinstance(request, Setup):
+            describer = Describer(request.config, RealClock())
+            say(connection, Ready())
+            continue
+        assert describer is not None
+        if isinstance(request, Begin):
+            room.look_again()
+            describer.reshape(*request.shape)
+            copies = {name: array.copy() for name, array in room.get(request.state).items()}
+            prepare_parts(describer.stages(), copies, "described apart")()
+        else:
+            say(connection, _told(describer, room, request))
+
+
+def _told(describer: Describer, room: Room, request: Ask) -> Told:
+    """Describe the frame of a request, and leave its rows in its slot."""
+    picture = room.get(request.picture)
+    frame = Frame(
+        picture["grey"], picture["colour"], request.source_ns, request.t_ns, request.mono_ns, request.wall_ns,
+        request.sequence, request.epoch, FrameFlag(request.flags), request.nav, request.decoded,
+    )  # fmt: skip
+    described = describer.describe(frame)
+    rows = described.rows
+    state = room.put(0, state_of_parts(describer.running())) if request.with_state else []
+    if rows is None:
+        return Told(described.verdict, describer.stage_seconds, state=state)
+    arrays = {
+        "patches": rows.patches,
+        "plain": rows.plain,
+        "valid": rows.valid,
+        "centres": rows.centres,
+        "colours": rows.colours,
+        "frame": rows.frame,
+        "words": rows.words,
+        "word_valid": rows.word_valid,
+        "jpeg": np.frombuffer(described.jpeg, np.uint8),
+    }
+    return Told(
+        described.verdict,
+        describer.stage_seconds,
+        rows.rule,
+        rows.grid_shape,
+        rows.word_shape,
+        rows.ready,
+        room.put(request.out, arrays),
+        state,
+    )
+
+
+def main(arguments: list[str]) -> int:
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
+    with threadpoolctl.threadpool_limits(limits=1), socket.socket(fileno=int(arguments[0])) as connection:
+        cv2.setNumThreads(1)
+        try:
+            serve(connection, Room(int(arguments[1])))
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the agent has ended while we answered
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
