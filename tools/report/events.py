@@ -108,7 +108,7 @@ def _figures(data: ReportData, role: str, items: list[m.Exemplar], label: c.Labe
     if not is_segmented:
         return gallery
     name = f"topics-{role}-{items[0].id}"
-    switch = f"<input type='checkbox' id='{c.esc(name)}'><label for='{c.esc(name)}'>topics</label>"
+    switch = f"<input type='checkbox' id='{c.esc(name)}'><label for='{c.esc(name)}'>colour their topics</label>"
     return f"<div class='segmented'>{switch}{gallery}</div>"
 
 
