@@ -14,9 +14,9 @@ NO_PAGE = "status of 404"  # asked for on purpose, where a refusal is looked at
 SIZES = {"desk": (1440, 900), "phone": (390, 844)}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """One browser for all tests of a process."""
+    """One browser for the tests of a module: while it lives, nobody else in the process can run an event loop."""
     if not pathlib.Path(CHROMIUM).exists():
         pytest.skip(f"no browser at {CHROMIUM}")
     api = pytest.importorskip("playwright.sync_api", reason="no playwright")
