@@ -114,10 +114,8 @@ def run_station(settings: "StationSettings", closing: ExitStack, *, on_open: Cal
         remove_agent=_refusing(ingest.remove_agent, 409),
         channels=teller.channels,
     )
-    stop_on_signals(
-        threading.Event(), reload=threading.Event()
-    )  # uvicorn raises again what ended it: then we still tidy
     server = uvicorn.Server(_uvicorn_config(build_app(services), page))
+    stop_on_signals(_Stop(server), reload=threading.Event())  # uvicorn raises again what ended it: then we still tidy
     ingest.start()
     teller.start()
     services.warm_up()
@@ -130,6 +128,18 @@ def run_station(settings: "StationSettings", closing: ExitStack, *, on_open: Cal
         ingest.stop()
         teller.stop()
     return int(ExitCode.DONE)
+
+
+class _Stop(threading.Event):
+    """Ends a server by signals that come before it takes them itself, which it would not notice."""
+
+    def __init__(self, server: Any):
+        super().__init__()
+        self._server = server
+
+    def set(self) -> None:
+        super().set()
+        self._server.should_exit = True
 
 
 def _uvicorn_config(app: Any, page: Any) -> Any:
