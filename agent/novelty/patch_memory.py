@@ -30,6 +30,7 @@ from stillwatch.novelty.rules import (
     SAMPLE_S,
     USUAL_FRAMES,
 )
+from stillwatch.novelty.sampling import place_of_next
 
 
 @dataclass(slots=True)
@@ -48,7 +49,7 @@ class _Counts:
 class PatchMemory(Restorable):
     """Says how far a patch is from its nearest neighbour among a sample of all that was watched [1]_.
 
-    The sample is uniform (algorithm R), some rows of a frame every `SAMPLE_S`: ground that goes on is known after a
+    The sample is uniform, some rows of a frame every `SAMPLE_S`: ground that goes on is known after a
     few frames, what is passed once is a few rows of thousands. Events are sampled like all else.
 
     Parameters
@@ -109,7 +110,7 @@ class PatchMemory(Restorable):
         now = self._now
         rng = np.random.default_rng([self._seed, now.offered])
         for row in rng.choice(len(rows), min(KEPT_ROWS_PER_FRAME, len(rows)), replace=False, shuffle=False):
-            place = now.kept if now.kept < KEPT_ROWS else int(rng.integers(min(now.seen + 1, self._horizon)))
+            place = place_of_next(now.kept, KEPT_ROWS, now.seen, lambda: rng, self._horizon)
             if place < KEPT_ROWS:
                 self._columns[:, place] = rows[row]
             now.kept, now.seen = min(now.kept + 1, KEPT_ROWS), min(now.seen + 1, self._horizon)

@@ -45,6 +45,7 @@ from stillwatch.novelty.rules import (
     SAMPLES,
     SWEEP_FRAMES,
 )
+from stillwatch.novelty.sampling import place_of_next
 
 _RECENT_RANK = int(RECENT_SHARE * RECENT)
 _MOST_NEAR = int(LIKE_SHARE * SAMPLES) + 1  # samples that must be near, at most
@@ -72,8 +73,8 @@ class _Counts:
 class PlaceMemory(Restorable):
     """Says how unlike everything seen at its place a patch is, in logarithms of what is usual there.
 
-    A reservoir of whole frames is a uniform sample of all that was watched (algorithm R [1]_, forgetting once
-    `horizon_s` are behind): what filled a place for a few seconds fills few of its samples, however busy the start
+    A reservoir of whole frames is a uniform sample of all that was watched (forgetting once `horizon_s` are
+    behind): what filled a place for a few seconds fills few of its samples, however busy the start
     was, and ever fewer. A patch is as unlike its place as the distance to the m-th nearest sample says, m being
     `LIKE_SHARE` of the samples: less than that share is not usual. What is like most of the last seconds is usual as
     well: a bottle that was taken away is news once.
@@ -92,10 +93,6 @@ class PlaceMemory(Restorable):
     usual_per_hour : float
         A place that comes to look like a sample so often does as it usually does; infinity: however often.
     seed : int
-
-    References
-    ----------
-    .. [1] J. S. Vitter, Random sampling with a reservoir, ACM TOMS 11(1), 1985, 37-57.
     """
 
     def __init__(self, capacity: int, n_dims: int, *, horizon_s: float, usual_per_hour: float, seed: int):
@@ -194,15 +191,17 @@ class PlaceMemory(Restorable):
 
     def _sample(self, rows: np.ndarray) -> None:
         """Offer a frame to the reservoir."""
-        now, slot = self._now, self._now.held
-        if now.held == SAMPLES:
-            slot = int(np.random.default_rng([self._seed, now.offered]).integers(min(now.seen + 1, self._horizon)))
+        now = self._now
+        slot = place_of_next(now.held, SAMPLES, now.seen, self._generator, self._horizon)
         now.seen, now.offered = min(now.seen + 1, self._horizon), now.offered + 1
         if slot < SAMPLES:
             self._past[: len(rows), slot] = rows
             self._returns[:, slot], self._watched_s[slot] = 0, 0.0
             now.held = max(now.held, slot + 1)
             now.changed += 1
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng([self._seed, self._now.offered])
 
     def _count(self, rows: np.ndarray, t_ns: int) -> None:
         """Count which samples the places come to look like again, a stripe of places a frame."""

@@ -25,6 +25,7 @@ from stillwatch.novelty.rules import (
     VIEWS,
     VIEWS_S,
 )
+from stillwatch.novelty.sampling import place_of_next
 
 _N_BLOCKS = VIEW_BLOCKS * VIEW_BLOCKS
 _CHROMA = 2  # colour ratios that a block's look has after its mean row
@@ -54,7 +55,7 @@ class WholeView(Recorded):
     """Says how far a frame is judged by its places: 1 as a rule, 0 where nearly every block looks otherwise than ever.
 
     A block's look is the mean of its patches' rows and colour ratios, which noise hardly moves. Looks of a uniform
-    sample of all frames are kept (algorithm R [1]_). A frame is as far from a kept one as its blocks are, all but
+    sample of all frames are kept. A frame is as far from a kept one as its blocks are, all but
     VIEW_UNCHANGED_SHARE of them, in units of how far the calmer part of the kept looks is from their median, value by
     value. Weather that fills VIEW_LIKE_SHARE of the time is usual, but none says so of itself while it begins: looks
     of the last VIEW_APART_S do not count. Who came into a picture that was judged is judged until he has gone: a car
@@ -67,10 +68,6 @@ class WholeView(Recorded):
     halflife_s : float
         Of what is remembered.
     seed : int
-
-    References
-    ----------
-    .. [1] J. S. Vitter, Random sampling with a reservoir, ACM TOMS 11(1), 1985, 37-57.
     """
 
     _where = "whole view"
@@ -124,16 +121,16 @@ class WholeView(Recorded):
             return
         views.first_ns = views.first_ns if views.turns else t_ns
         views.sample_ns = t_ns + round(VIEWS_S * NS)
-        place = views.held
-        if views.held == VIEWS:
-            generator = np.random.default_rng([self._seed, views.turns])
-            place = int(generator.integers(min(views.offered + 1, self._horizon)))
+        place = place_of_next(views.held, VIEWS, views.offered, self._generator, self._horizon)
         views.offered, views.turns = min(views.offered + 1, self._horizon), views.turns + 1
         if place < VIEWS:
             self._look_at(rows)
             views.kept[place], views.seen[place], views.at_ns[place] = self._look, self._seen, t_ns
             views.held = max(views.held, place + 1)
             self._measure()
+
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng([self._seed, self._views.turns])
 
     def _measure(self) -> None:
         """Find out how far each value of a block usually is from its median."""

@@ -33,6 +33,7 @@ from stillwatch.novelty.rules import (
     UNUSUAL_SHARE,
     USUAL_SHARE,
 )
+from stillwatch.novelty.sampling import place_of_next
 from stillwatch.novelty.visits.sightings import Sighting
 
 MARK_DIMS = 7  # two ratios of colours and the light, how each varies around, the row of the picture
@@ -73,7 +74,7 @@ class Habituation(Recorded):
     """Says of each patch of a visitor in what share of the time something like it was in view, at its height.
 
     A mark is what a patch and those around it of the same thing look like: colour, light, how both vary, and its row of
-    the picture. Marks of a uniform sample of all seconds in which somebody was there are kept (algorithm R [1]_).
+    the picture. Marks of a uniform sample of all seconds in which somebody was there are kept.
     Two marks are alike when they are about as near as a thing is to itself a second later, under this camera's
     noise and weather.
 
@@ -82,10 +83,6 @@ class Habituation(Recorded):
     halflife_s : float
         Of what is remembered.
     seed : int
-
-    References
-    ----------
-    .. [1] J. S. Vitter, Random sampling with a reservoir, ACM TOMS 11(1), 1985, 37-57.
     """
 
     _where = "habituation"
@@ -166,7 +163,7 @@ class Habituation(Recorded):
             self._compare(marks)
         rng = self._generator()
         for mark in rng.permutation(len(marks))[:MARKS]:
-            place = seen.n_now if seen.n_now < MARKS else int(rng.integers(seen.n_now + 1))
+            place = place_of_next(seen.n_now, MARKS, seen.n_now, lambda: rng)
             seen.n_now += 1
             if place < MARKS:
                 seen.now[:, place] = marks[mark]
@@ -176,9 +173,7 @@ class Habituation(Recorded):
         seen = self._seen
         if seen.n_now:
             horizon = max(round(self._halflife_s), MARKED_SECONDS)
-            place = seen.held
-            if seen.held == MARKED_SECONDS:
-                place = int(self._generator().integers(min(seen.offered + 1, horizon)))
+            place = place_of_next(seen.held, MARKED_SECONDS, seen.offered, self._generator, horizon)
             seen.offered = min(seen.offered + 1, horizon)
             if place < MARKED_SECONDS:
                 seen.kept[:, place * MARKS : (place + 1) * MARKS] = seen.now
