@@ -22,7 +22,6 @@ from stillwatch.events.rules import (
     NS,
     UNSURE_S,
     WEATHER_S,
-    WEATHER_SHARE,
 )
 from stillwatch.novelty import Score
 
@@ -117,7 +116,7 @@ class Certainty(Recorded):
     def _look_for_weather(self, score: Score) -> None:
         """Believe in weather, or in its end, once all frames of WEATHER_S said so."""
         start = self._start
-        is_seen = score.judgement is not None and score.judgement.weather >= WEATHER_SHARE
+        is_seen = score.judgement is not None and not score.judgement.was_judged
         if is_seen == start.in_weather:
             start.turned_ns = -1
         elif start.turned_ns < 0:

@@ -40,6 +40,5 @@ CHANGED_CELLS = 6  # cells: 1 in 800 of the view, less is a leaf
 BUSY_LOOKS = 0.25  # of the looks: where something moves so often, the start is no picture of an empty place
 UNSURE_S = 120.0  # seconds of judging after a busy start: by then looped clips raise the same events from every frame
 ENOUGH_VISITS = 8  # visits known by then: fewer are no sample of what comes
-WEATHER_SHARE = 0.5  # of what is unlike its place that was left out: from here on a frame is hardly judged
-WEATHER_S = 5.0  # seconds that this must last until it is said, and its end: a flash is no weather
+WEATHER_S = 5.0  # seconds that frames must be hardly judged until it is said, and its end: a flash is no weather
 LONGEST_UNSURE_S = 600.0  # seconds: where so few come, the start weighs little by now

@@ -101,7 +101,7 @@ VIEW_CALM_QUANTILE = 0.3  # of the kept looks, whose distances say what is usual
 LEAST_BLOCK_UNIT = 1e-4  # of a descriptor, of a still that is repeated: noise of 2.5 grey levels has three times that
 VIEW_SAME = 8.0  # units: a hand over half of the picture reaches 7, a car that comes in 6,
 VIEW_CHANGED = 14.0  # snow, fog, clouds, low bitrate 17 to 100; rain 5 to 12
-JUDGED = 0.5  # of what is unlike its place: where more was left out, no event is followed
+JUDGED = 0.5  # of what is unlike its place: where more was left out, no event is followed, and it is said
 
 # -- a fixed camera: how often something is at a place (traffic.py) ------------------------------------------
 

@@ -13,6 +13,7 @@ from stillwatch.base import Stage
 from stillwatch.epochs import Models
 from stillwatch.features import Rows
 from stillwatch.novelty.regions import Region
+from stillwatch.novelty.rules import JUDGED
 from stillwatch.novelty.visits import Kind, Over, Precedents, Sighting
 
 
@@ -66,6 +67,11 @@ class Judgement:
     precedents: Precedents = Precedents()
     stands_out: np.ndarray | None = None
     weather: float = 0.0
+
+    @property
+    def was_judged(self) -> bool:
+        """Whether less than half of what is unlike its place was left out for the weather."""
+        return self.weather < JUDGED
 
 
 class Strategy(Stage, Protocol):

@@ -18,7 +18,7 @@ from stillwatch.novelty.places.place_memory import PlaceMemory
 from stillwatch.novelty.places.traffic import Traffic
 from stillwatch.novelty.places.whole_view import WholeView
 from stillwatch.novelty.regions import novel_regions
-from stillwatch.novelty.rules import JUDGED, LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, UNLIKE, USUAL_RATE
+from stillwatch.novelty.rules import LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, UNLIKE, USUAL_RATE
 from stillwatch.novelty.strategy import Judgement, Sizes
 from stillwatch.novelty.visits import Habituation, Kind, Over, Precedents, Sighting, Visits, news_of
 from stillwatch.settings import Config, EventsConfig
@@ -137,7 +137,7 @@ class Unlikeness(Composed):
         self._memory.learn(rows.plain, rows.valid, t_ns)
         if judgement is not None and judgement.stands_out is not None:
             self._coherence.learn(judgement.stands_out, t_ns)
-        was_judged = judgement is None or judgement.weather < JUDGED
+        was_judged = judgement is None or judgement.was_judged
         self._whole_view.learn(rows, t_ns, follows=in_event and was_judged)
         if judgement is not None and is_ready:
             self._traffic.learn(judgement.surprise, self._level.is_least(judgement.surprise), t_ns)

@@ -73,7 +73,7 @@ def play_certainty(certainty: Certainty, frames: range) -> list:
     told = []
     for i in frames:
         before = Precedents(watched_s=max(i - 40, 0) * 10.0, visits=i // 8)
-        judgement = SimpleNamespace(weather=float(50 <= i < 110))
+        judgement = SimpleNamespace(was_judged=not 50 <= i < 110)
         score = SimpleNamespace(t_ns=t_of(i), learning=i < 40, precedents=before, judgement=judgement)
         said = certainty.update(picture(i).mean(axis=2).astype(np.uint8), score, FIXED)
         told.append((said, certainty.busy, certainty.why))

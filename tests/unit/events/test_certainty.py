@@ -8,12 +8,13 @@ import pytest
 from stillwatch.base import FIXED, MOVING
 from stillwatch.events import Certainty, Unsure
 from stillwatch.novelty import Precedents
+from stillwatch.novelty.rules import JUDGED
 
 RATE, NS = 10, 10**9
 
 
 def scored(i, *, learning=False, watched_s=0.0, visits=0, weather=0.0):
-    precedents, judgement = Precedents(watched_s=watched_s, visits=visits), SimpleNamespace(weather=weather)
+    precedents, judgement = Precedents(watched_s=watched_s, visits=visits), SimpleNamespace(was_judged=weather < JUDGED)
     return SimpleNamespace(t_ns=i * NS // RATE, learning=learning, precedents=precedents, judgement=judgement)
 
 
