@@ -7,7 +7,7 @@ so that a replay submits and activates at the same frames whatever the machine d
 import os
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -237,7 +237,7 @@ class Learners(Restorable):
         words: FrameWords,
         frame: np.ndarray,
         jpeg: bytes,
-        note: bytes = b"",
+        note: Callable[[], bytes] = bytes,
     ) -> None:
         """Sample one accepted frame's patches and words for the epoch, and hand a finished epoch to the worker.
 
@@ -250,8 +250,8 @@ class Learners(Restorable):
         frame : ndarray of shape (n_frame_dims,), float32
         jpeg : bytes
             Thumbnail of the frame; may be empty.
-        note : bytes
-            What else travels with it, where it has room.
+        note : callable
+            Returns what else travels with it, where it has room; called where the frame is taken.
         """
         schedule = self._schedule
         index = schedule.n_offered
@@ -261,7 +261,7 @@ class Learners(Restorable):
             schedule.n_skipped += 1
         else:
             chosen = self._sample([index], np.flatnonzero(valid), self._filling.patch_capacity)
-            self._filling.add(sequence, t_ns, rows[chosen], frame, jpeg, note)
+            self._filling.add(sequence, t_ns, rows[chosen], frame, jpeg, note())
             chosen = self._sample([index, 1], np.flatnonzero(words.valid), self._filling.word_capacity)
             blur = np.random.default_rng([self._seed, index, 2])
             self._filling.add_words(sequence, t_ns, words, chosen, blur)

@@ -10,7 +10,18 @@ from stillwatch.describing import Described, jpeg_thumbnail
 from stillwatch.pipeline.counts import RunCounts
 from stillwatch.pipeline.journal import JOURNALLED, apply
 from stillwatch.pipeline.model_message import mixture_of
-from stillwatch.pipeline.pipeline import Pipeline, Sink
+from stillwatch.pipeline.pipeline import Nowhere, Pipeline, Sink
 from stillwatch.pipeline.step import Step
 
-__all__ = ["JOURNALLED", "apply", "jpeg_thumbnail", "Described", "Pipeline", "RunCounts", "Sink", "Step", "mixture_of"]
+__all__ = [
+    "JOURNALLED",
+    "apply",
+    "jpeg_thumbnail",
+    "Described",
+    "Nowhere",
+    "Pipeline",
+    "RunCounts",
+    "Sink",
+    "Step",
+    "mixture_of",
+]

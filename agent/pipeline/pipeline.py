@@ -35,9 +35,9 @@ from stillwatch.base import (
     state_of_parts,
     with_prefix,
 )
-from stillwatch.contents import Contents, TopicMap, ViewContents
+from stillwatch.contents import Contents, ViewContents
 from stillwatch.describing import Described, Describer, crop_around
-from stillwatch.epochs import CROP_BYTES, EpochReport, FrameWords, Learners
+from stillwatch.epochs import CROP_BYTES, EpochReport, FrameWords, Learners, Models
 from stillwatch.events import Certainty, EventLife, Unsure
 from stillwatch.features import WORD_REACH, Rows
 from stillwatch.gate import Verdict
@@ -70,6 +70,13 @@ class Sink(Protocol):
     """What takes the pipeline's messages: the outlet, or a list in tests."""
 
     def send(self, message: Message) -> None: ...
+
+
+class Nowhere:
+    """A sink for whom nobody wants to hear: messages are made, and forgotten."""
+
+    def send(self, message: Message) -> None:
+        """Ignore one message."""
 
 
 class Pipeline(Restorable):
@@ -174,7 +181,7 @@ class Pipeline(Restorable):
             self._send([self.summaries.notice("info", code, said, frame)])
         passed.stage("events")
         if rows.ready:
-            self._offer(frame, rows, described.jpeg, self.contents.map_of(rows, models))
+            self._offer(frame, rows, described.jpeg, models)
             self._tell_encoder(rows.rule)
         passed.stage("learning")
         nearest = self.learners.nearest_exemplar(rows.frame) if records else -1
@@ -190,7 +197,7 @@ class Pipeline(Restorable):
             self._told_rule = rule
             self._send([self.summaries.encoder(encoder, self.config, rule)])
 
-    def _offer(self, frame: Frame, rows: Rows, jpeg: bytes, shown: TopicMap | None) -> None:
+    def _offer(self, frame: Frame, rows: Rows, jpeg: bytes, models: Models | None) -> None:
         """Let the learners sample a frame."""
         side = CROP_REACH * WORD_REACH * self.config.features.step_px
 
@@ -198,7 +205,11 @@ class Pipeline(Restorable):
             return crop_around(frame.colour, rows.word_centre(word), side, CROP_BYTES)
 
         words = FrameWords(rows.words, rows.word_valid, crop)
-        note = shown.pack() if shown is not None and jpeg else b""
+
+        def note() -> bytes:
+            shown = self.contents.map_of(rows, models) if jpeg else None
+            return b"" if shown is None else shown.pack()
+
         self.learners.offer(frame.sequence, frame.t_ns, rows.patches, rows.valid, words, rows.frame, jpeg, note)
 
     def finish(self) -> EpochReport | None:

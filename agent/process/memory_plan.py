@@ -5,10 +5,9 @@ Called by agent/process/app.py at start and by `check-config`. It must not estim
 
 from stillwatch.base import ConfigError, VirtualClock
 from stillwatch.describing import SLOTS_MORE, slot_bytes
-from stillwatch.pipeline import Pipeline
+from stillwatch.pipeline import Nowhere, Pipeline
 from stillwatch.process.lookahead import AHEAD, STATE_EVERY
 from stillwatch.settings import Config, Problem
-from stillwatch.transport.wire import Message
 
 MemoryTable = list[tuple[str, int]]
 # Resident before any stage is built, kernels compiled earlier: the interpreter, libraries, their code, a decoder.
@@ -16,11 +15,6 @@ MemoryTable = list[tuple[str, int]]
 LIBRARIES_BYTES = 280_000_000
 
 CLIPS_AT_ONCE = 4  # the ring, and of what it held: a clip that is collected, one that waits, one that is written
-
-
-class _Nowhere:
-    def send(self, message: Message) -> None:
-        """Nobody listens to a plan."""
 
 
 def memory_of(pipeline: Pipeline, ahead: int = 0) -> MemoryTable:
@@ -36,7 +30,7 @@ def memory_of(pipeline: Pipeline, ahead: int = 0) -> MemoryTable:
 
 def planned_memory(config: Config) -> MemoryTable:
     """Return the memory by stage that a run of this config will allocate; live sources look less far ahead."""
-    pipeline = Pipeline(config, _Nowhere(), VirtualClock())
+    pipeline = Pipeline(config, Nowhere(), VirtualClock())
     rows = memory_of(pipeline, AHEAD)
     pipeline.close()
     return rows

@@ -51,20 +51,13 @@ class Run:
     warnings: list[str]
 
 
-class _Silent:
-    """Takes the pipeline's messages and forgets them, after they were made as for a real receiver."""
-
-    def send(self, message) -> None:
-        """Ignore one message."""
-
-
 def watch(config: Config, frames: Iterable[Frame]) -> Run:
     """Take frames through a new pipeline on this thread, on one core; a frame's `sequence` is its number."""
     import cv2
     from threadpoolctl import threadpool_limits
 
     from stillwatch.base import MOVING, RealClock
-    from stillwatch.pipeline import Pipeline
+    from stillwatch.pipeline import Nowhere, Pipeline
     from stillwatch.transport.wire import EventKind
 
     cv2.setNumThreads(1)
@@ -72,7 +65,7 @@ def watch(config: Config, frames: Iterable[Frame]) -> Run:
     stamps: list[tuple[int, int]] = []
     raised: list[tuple[int, str]] = []
     with threadpool_limits(1):
-        pipeline = Pipeline(config, _Silent(), RealClock())
+        pipeline = Pipeline(config, Nowhere(), RealClock())
         begun = 0.0
         for frame in frames:
             begun = begun or time.perf_counter()

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from stillwatch.base import RealClock, UsageError
 from stillwatch.epochs import PATCHES
 from stillwatch.learn import MemoryBoundedMixture
-from stillwatch.pipeline import Pipeline
+from stillwatch.pipeline import Nowhere, Pipeline
 from stillwatch.settings import Config, SourceConfig
 from stillwatch.tools.encoders import frames_of
 from stillwatch.tools.experiments.data import measure, tell_rows
@@ -103,7 +103,7 @@ def curve(n_dims: int, order: str, n_rows: int = N_TRAIN, seed: int = 0, n_test:
 def clip_patches(path: pathlib.Path) -> tuple[np.ndarray, dict[str, Any]]:
     """Return the rows that the agent's own patch learner is given on a clip, in their order, and its settings."""
     config = Config(source=SourceConfig(uri=str(path)))
-    pipeline = Pipeline(config, _Silent(), RealClock())
+    pipeline = Pipeline(config, Nowhere(), RealClock())
     learner, taken = pipeline.learners[PATCHES], []
     learn = learner.partial_fit
 
@@ -118,13 +118,6 @@ def clip_patches(path: pathlib.Path) -> tuple[np.ndarray, dict[str, Any]]:
     pipeline.close()
     settings = {"max_components": learner.max_components, "prior_scale": learner.prior_scale}
     return np.concatenate(taken), settings
-
-
-class _Silent:
-    """Takes the pipeline's messages and forgets them."""
-
-    def send(self, message) -> None:
-        """Ignore one message."""
 
 
 def _rows(

@@ -10,20 +10,13 @@ import cv2
 import numpy as np
 
 from stillwatch.base import Frame, RealClock
-from stillwatch.pipeline import Pipeline
+from stillwatch.pipeline import Nowhere, Pipeline
 from stillwatch.settings import Config, SourceConfig
 from stillwatch.worlds import ANIMAL, Transect, make_world
 
 WIDTH, HEIGHT = 384, 288
 LEAST_SHARE = 0.01  # of all words: topics with less are not counted
 NOT_KNOWN = -1  # label of a word that was seen before the first model
-
-
-class _Silent:
-    """Takes the pipeline's messages and forgets them."""
-
-    def send(self, message: Any) -> None:
-        """Ignore one message."""
 
 
 def rows_of(seed: int, n_frames: int) -> Iterator[dict[str, Any]]:
@@ -36,7 +29,7 @@ def rows_of(seed: int, n_frames: int) -> Iterator[dict[str, Any]]:
 
     world = make_world("transect", seed, n_frames=n_frames, width=WIDTH, height=HEIGHT)
     assert isinstance(world, Transect)
-    pipeline = Pipeline(Config(source=SourceConfig(width=WIDTH, height=HEIGHT)), _Silent(), RealClock())
+    pipeline = Pipeline(Config(source=SourceConfig(width=WIDTH, height=HEIGHT)), Nowhere(), RealClock())
     words, told, truth, half = [], [], [], 0
     cv2.setNumThreads(1)
     for i in range(n_frames):
