@@ -23,14 +23,13 @@ from stillwatch.pipeline import Pipeline
 from stillwatch.settings import Config, SourceConfig
 from stillwatch.tools.shared import print_rows
 from stillwatch.transport.disk import RunFolder
-from stillwatch.transport.wire import Headers, Message, encode, kind_of
+from stillwatch.transport.wire import HAS_SHARES, Headers, Message, encode, kind_of
 from stillwatch.transport.wire import messages as m
 from stillwatch.worlds import make_world
 
 WIDTH, HEIGHT = 320, 240
 SHORT = 300  # frames that are really played
 BATCH_NS = 1_000_000_000
-FLAG_SHARES = np.uint8(32)  # of a frame in a batch of scores: it has shares
 
 
 @dataclass
@@ -100,7 +99,9 @@ def _write(path: pathlib.Path, n_frames: int, seed: int, at_all: bool) -> tuple[
     assert told is not None
     if at_all:
         told = np.repeat(told[:1], size, axis=0)
-        batch = msgspec.structs.replace(batch, flags=batch.flags | FLAG_SHARES, topic_shares=told, topic_navs=None)
+        batch = msgspec.structs.replace(
+            batch, flags=batch.flags | np.uint8(HAS_SHARES), topic_shares=told, topic_navs=None
+        )
     n_batches = -(-(n_frames - SHORT) // size)
     for step in range(1, n_batches + 1):
         moved = {name: getattr(batch, name) + step * BATCH_NS for name in ("t_ns", "mono_ns", "wall_ns")}

@@ -29,6 +29,10 @@ class Cost(NamedTuple):
     cpu_seconds: float
     peak_rss_mb: float
 
+    def times(self) -> dict[str, float]:
+        """Return the seconds as a row has them: a peer's memory is not its own, the libraries' are in it."""
+        return {"seconds": self.seconds, "cpu_seconds": self.cpu_seconds}
+
 
 def measure(function: Callable[[], Any]) -> tuple[Any, Cost]:
     """Call `function` and return its result with its cost."""

@@ -66,9 +66,10 @@ from stillwatch.transport.wire.names import (
     EventKind,
 )
 from stillwatch.transport.wire.topics import MAX_PAYLOAD_BYTES, TOPICS, key_of, topic_bytes
-from stillwatch.transport.wire.unfold import Unfolder, changed_model, model_change, scores_message
+from stillwatch.transport.wire.unfold import HAS_SHARES, Unfolder, changed_model, model_change, scores_message
 
 __all__ = [
+    "HAS_SHARES",
     "AGENT_PATTERN",
     "PATCH_MODEL",
     "SCENE_MODEL",

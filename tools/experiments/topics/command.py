@@ -70,8 +70,7 @@ def _taught(corpus: Corpus, **settings: Any) -> tuple[MemoryBoundedTopics, dict[
         "groups": len(model.documents_["size"]),
         "documents": corpus.n_documents,
         "topics": model.n_components_,
-        "seconds": cost.seconds,
-        "cpu_seconds": cost.cpu_seconds,
+        **cost.times(),
         "state_bytes": sum(model.memory_bytes().values()),
         "peak_rss_mb": cost.peak_rss_mb,
     }
@@ -135,19 +134,12 @@ def _synthetic_peers(train: Corpus, given: Corpus, asked: Corpus) -> Iterator[di
         "topics": mixture.n_components_,
         "log_likelihood": mixture.score(asked.words),
         "ari": float(adjusted_rand_score(asked.topics, mixture.predict(asked.words))),
-        "seconds": cost.seconds,
-        "cpu_seconds": cost.cpu_seconds,
+        **cost.times(),
     }
     words = peers.QuantisedWords(train.words, 200)
     model, cost = measure(lambda: peers.lda(words.histograms(train), 10))
     density = peers.lda_density(model, words, given, asked)
-    yield {
-        "method": "lda on words",
-        "topics": 10,
-        "log_likelihood": density,
-        "seconds": cost.seconds,
-        "cpu_seconds": cost.cpu_seconds,
-    }
+    yield {"method": "lda on words", "topics": 10, "log_likelihood": density, **cost.times()}
 
 
 def _ground(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -225,37 +217,19 @@ def _retrieval_peers(train: Corpus, test: Corpus) -> Iterator[dict[str, Any]]:
     words, cost = measure(lambda: peers.QuantisedWords(train.words, VOCABULARY))
     counts = [words.histograms(corpus) for corpus in (train, test)]
     accuracy = _share_right(train, test, peers.nearest(*counts))
-    yield {
-        "method": "k-means histograms",
-        "topics": VOCABULARY,
-        "accuracy": accuracy,
-        "seconds": cost.seconds,
-        "cpu_seconds": cost.cpu_seconds,
-    }
+    yield {"method": "k-means histograms", "topics": VOCABULARY, "accuracy": accuracy, **cost.times()}
     model, cost = measure(lambda: peers.lda(counts[0], 100))
     accuracy = _share_right(train, test, peers.nearest(model.transform(counts[0]), model.transform(counts[1])))
-    yield {
-        "method": "lda on words",
-        "topics": 100,
-        "accuracy": accuracy,
-        "seconds": cost.seconds,
-        "cpu_seconds": cost.cpu_seconds,
-    }
+    yield {"method": "lda on words", "topics": 100, "accuracy": accuracy, **cost.times()}
     shares, cost = measure(lambda: peers.hdp(counts[0]))
     if shares is not None:
         accuracy = _share_right(train, test, peers.nearest(shares(counts[0]), shares(counts[1])))
-        yield {"method": "gensim hdp", "accuracy": accuracy, "seconds": cost.seconds, "cpu_seconds": cost.cpu_seconds}
+        yield {"method": "gensim hdp", "accuracy": accuracy, **cost.times()}
     mixture = MemoryBoundedMixture(memory=20_000, max_components=300)
     _, cost = measure(lambda: mixture.fit(train.words))
     mixed = [_component_shares(mixture, corpus) for corpus in (train, test)]
     accuracy = _share_right(train, test, peers.nearest(*mixed))
-    yield {
-        "method": "mixture",
-        "topics": mixture.n_components_,
-        "accuracy": accuracy,
-        "seconds": cost.seconds,
-        "cpu_seconds": cost.cpu_seconds,
-    }
+    yield {"method": "mixture", "topics": mixture.n_components_, "accuracy": accuracy, **cost.times()}
 
 
 def _component_shares(mixture: MemoryBoundedMixture, corpus: Corpus) -> np.ndarray:
