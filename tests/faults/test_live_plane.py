@@ -335,3 +335,48 @@ def test_command_that_nobody_answers_ends_at_its_deadline_with_an_error(agent, c
     assert "deadline" in client.request("flush", request_id="same-id-3").error
     assert agent.ask(do="carried_out") == ["flush"]
     assert client.request("status").ok
+
+
+FLOOD = """
+import threading, time, zmq
+from stillwatch.base import RealClock
+from stillwatch.transport.live import Subscriber, endpoints
+endpoints.HEARTBEAT_MS, endpoints.HEARTBEAT_TIMEOUT_MS, endpoints.RECONNECT_MS = 100, 200, 20
+with zmq.Context() as context, context.socket(zmq.XPUB) as data, context.socket(zmq.ROUTER) as pages:
+    for socket, endpoint in ((data, ENDPOINT), (pages, ENDPOINT + ".snapshot")):
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.bind(endpoint)
+    over = threading.Event()
+
+    def flood():
+        joined = b""
+        while not over.wait(0.0005):
+            data.send_multipart([b"v2/", bytes(2000)])
+            while data.poll(0):
+                data.recv()
+            while pages.poll(0):
+                joined = pages.recv_multipart()[0]
+            if joined:
+                pages.send_multipart([joined, bytes(2000)])
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    subscriber = Subscriber(ENDPOINT, clock=RealClock(), queue=2)
+    subscriber.open()
+    for _ in range(5):
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            subscriber.recv(10)
+        time.sleep(0.7)
+    over.set()
+    thread.join()
+    subscriber.close()
+    print(sorted(subscriber.refused))
+"""
+
+
+def test_one_who_floods_a_slow_reader_and_is_given_up_as_silent_does_not_end_the_reader(tmp_path):
+    """libzmq ends the process where a full queue outlives its connection: a station of 200 agents died of it."""
+    program = FLOOD.replace("ENDPOINT", repr(f"ipc://{tmp_path}/cam"))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['damaged', 'page']\n", "")

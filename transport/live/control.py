@@ -331,8 +331,7 @@ class ControlClient:
         start = self._clock.monotonic_ns()
         while (left := timeout_s - (self._clock.monotonic_ns() - start) / 1e9) > 0.0:
             request = Request(id=request_id, command=command, deadline_s=left, arguments=arguments or {})
-            try_send(self._socket, [encode_struct(request, MAX_REQUEST_BYTES)])
-            reply = self._await(request_id, min(left, retry_s))
+            reply = self._ask(request, min(left, retry_s))
             if reply is not None:
                 return reply
             self._socket.close(0)  # a peer that went away without a word keeps a socket waiting for ever
@@ -353,8 +352,14 @@ class ControlClient:
         secure_client(self._socket, self._keys)
         connect(self._socket, self._endpoint)
 
-    def _await(self, request_id: str, wait_s: float) -> Reply | None:
+    def _ask(self, request: Request, wait_s: float) -> Reply | None:
+        """Send as soon as somebody is there, and return the answer if it comes in time."""
         end = self._clock.monotonic_ns() + int(wait_s * 1e9)
+        if self._socket.poll(max(1, int(wait_s * 1000)), zmq.POLLOUT):
+            try_send(self._socket, [encode_struct(request, MAX_REQUEST_BYTES)])
+        return self._await(request.id, end)
+
+    def _await(self, request_id: str, end: int) -> Reply | None:
         while (left_ns := end - self._clock.monotonic_ns()) > 0:
             if not self._socket.poll(max(1, left_ns // 1_000_000)):
                 continue

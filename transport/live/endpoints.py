@@ -122,8 +122,14 @@ def bind(socket: zmq.Socket, endpoint: str) -> str:
 
 
 def connect(socket: zmq.Socket, endpoint: str) -> None:
-    """Connect; ZeroMQ does so in the background and tries for ever, so only a malformed endpoint raises."""
+    """Connect; ZeroMQ does so in the background and tries for ever, so only a malformed endpoint raises.
+
+    Nothing can be sent until the connection stands (POLLOUT): each connection gets a queue of its own. Where one queue
+    outlives its connection, as by default, libzmq 4.3 ends the whole process (`Assertion failed: _input_stopped`): the
+    queue was full, the peer was given up as silent since nothing of it was read, and a read wakes the connection after.
+    """
     try:
+        socket.setsockopt(zmq.IMMEDIATE, 1)
         socket.connect(endpoint)
     except zmq.ZMQError as error:
         raise TransportError(f"cannot connect to {endpoint}: {_reason(error)}") from error

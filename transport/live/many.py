@@ -47,7 +47,7 @@ class AnyOf:
         patience_ms = 0 if found else max(0, min(timeout_ms, due_ms + 1))
         for key, _ in self._selector.select(patience_ms / 1000):
             subscriber, socket = key.data
-            if subscriber not in found and _is_readable(socket):
+            if subscriber not in found and _has_work(socket, subscriber.wanted):
                 found[subscriber] = None
         now_ns = self._clock.monotonic_ns()
         found |= dict.fromkeys(subscriber for subscriber, timer_ns in self._timers.items() if timer_ns <= now_ns)
@@ -61,7 +61,7 @@ class AnyOf:
     def _has_something(self, subscriber: Subscriber) -> bool:
         if subscriber.is_waiting:
             return True
-        return any([_is_readable(socket) for socket in self._sockets[subscriber]])
+        return any([_has_work(socket, subscriber.wanted) for socket in self._sockets[subscriber]])
 
     def _follow(self, subscribers: Iterable[Subscriber]) -> None:
         """Take note of timers, and of sockets that were made anew."""
@@ -87,9 +87,9 @@ class AnyOf:
             self._timers.pop(subscriber, None)
 
 
-def _is_readable(socket: zmq.Socket) -> bool:
-    """Whether a message lies there; to ask takes the signal away."""
-    return bool(_number_of(socket, zmq.EVENTS) & zmq.POLLIN)
+def _has_work(socket: zmq.Socket, wanted: int) -> bool:
+    """Whether one of the wanted events is there; to ask takes the signal away."""
+    return bool(_number_of(socket, zmq.EVENTS) & wanted)
 
 
 def _number_of(socket: zmq.Socket, option: int) -> int:

@@ -110,6 +110,7 @@ class Subscriber:
         self._ready: deque[Received | Gap] = deque()
         self._stamp = 0
         self._page_id = ""
+        self._is_asked = True  # else the request waits until somebody is there to take it
         self._context: zmq.Context | None = None
         self._is_shared = False
 
@@ -149,6 +150,11 @@ class Subscriber:
         return bool(self._ready)
 
     @property
+    def wanted(self) -> int:
+        """The events of its sockets for which `recv` has something to do: POLLOUT too, while a request waits."""
+        return zmq.POLLIN | (0 if self._is_asked else zmq.POLLOUT)
+
+    @property
     def timer_ns(self) -> int:
         """When `recv` has something to do even if nothing arrives, on the monotonic clock."""
         return self._next_timer_ns()
@@ -160,7 +166,9 @@ class Subscriber:
             now = self._clock.monotonic_ns()
             wait_ns = min(deadline, self._next_timer_ns()) - now
             ready = dict(self._poller.poll(max(0, -(-wait_ns // 1_000_000))))
-            if self._pages in ready:
+            if ready.get(self._pages, 0) & zmq.POLLOUT:
+                self._ask()
+            if ready.get(self._pages, 0) & zmq.POLLIN:
                 self._take_page()
             if not self._ready and self._data in ready:
                 self._take_message()
@@ -215,7 +223,8 @@ class Subscriber:
         self._asked_ns = self._clock.monotonic_ns()
         self._asked_for = self._tracker.suspects
         request = PageRequest(id=self._page_id, epoch=max(0, self._tracker.epoch), stamp=self._stamp, schema=SCHEMA)
-        try_send(self._pages, [encode_struct(request, MAX_REQUEST_BYTES)])
+        self._is_asked = try_send(self._pages, [encode_struct(request, MAX_REQUEST_BYTES)])
+        self._poller.register(self._pages, self.wanted)
 
     def _resync(self) -> None:
         if not self._page_id:

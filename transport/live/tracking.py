@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from stillwatch.transport.wire import TOPICS, Message, Status, key_of, kind_of
 
 _MISSING_KEPT = 1024
-_KEYS_KEPT = 2 * sum(topic.keep for topic in TOPICS.values())  # every last value that a snapshot can bring again
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class Tracker:
         self._unheard: set[str] = set()  # kinds whose next sequence only a snapshot has told
         self._brought: dict[str, OrderedDict[int, None]] = {}  # sequences that snapshots brought
         self._missing: dict[str, OrderedDict[int, None]] = {}
-        self._latest: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._latest: dict[str, OrderedDict[str, int]] = {}  # of those that a snapshot can bring again
         self.behind: dict[tuple[str, str], int] = {}  # newest sequence of what came without its base, by kind and key
 
     def is_new_epoch(self, epoch: int) -> bool:
@@ -200,17 +199,18 @@ class Tracker:
         if not TOPICS[kind].last_value:
             return True
         key = kind, key_of(message)
-        if self._latest.get(key, -1) >= message.sequence:
+        latest = self._latest.setdefault(kind, OrderedDict())
+        if latest.get(key[1], -1) >= message.sequence:
             return False
         if not has_base:
             self.behind[key] = message.sequence
             return False
         if self.behind.get(key, -1) <= message.sequence:
             self.behind.pop(key, None)
-        self._latest.pop(key, None)
-        self._latest[key] = message.sequence
-        if len(self._latest) > _KEYS_KEPT:
-            self._latest.popitem(last=False)
+        latest[key[1]] = message.sequence
+        latest.move_to_end(key[1])
+        if len(latest) > 2 * TOPICS[kind].keep:
+            latest.popitem(last=False)
         return True
 
 

@@ -19,7 +19,10 @@ from stillwatch.tools.station.bench import fleet
 from stillwatch.tools.station.bench.served import Served, fetch
 from stillwatch.tools.station.store import AlertFilter, Store, open_store
 
-LOOKS = 60  # at CPU and memory
+LOOK_S = 10.0  # from one look at memory to the next, if the time holds enough of them
+PARTS = 6  # of the time: of each the least memory is told
+FLAT = 0.02  # the last part's least may be above that of the first third's end by this share
+FLAT_FROM_S = 1800.0  # before, caches and the last ten minutes' sparklines still fill
 FLEET_EVERY_S = 2.0  # as the page does
 SETTLE_S = 12.0  # a stretch of scores and a heartbeat later, all is there
 _ITEM = re.compile(rb'data-item="/alerts/(\d+)"')
@@ -30,8 +33,10 @@ def load_row(folder: pathlib.Path, n: int, seconds: float, hz: float, alerts_an_
     """Run a fleet beside a station; return one row.
 
     `lost`: messages that the station missed, by its own count; `*_kept` of `*_sent`: what stands in its store.
-    `cpu` is the share of one core while the fleet tells. `rss_*_mb`: after a third of the time, at its end, the most
-    since; its slope is that of a line through all since.
+    `cpu` is the share of one core while the fleet tells. `rss_third_mb`, `rss_end_mb`, `rss_most_mb`: after a third of
+    the time, at its end, the most since. `rss_least_mb`: the least of each sixth of the time, since what waits for a
+    moment's disk or processor comes on top and goes again; `is_flat`: the last sixth's is at most 2 % above that of the
+    third, where the time is half an hour or more (else None).
     """
     sections = "".join(
         f'[agents.{fleet.name_of(i)}]\nendpoint = "ipc://{folder}/{fleet.name_of(i)}"\n' for i in range(n)
@@ -47,8 +52,9 @@ def load_row(folder: pathlib.Path, n: int, seconds: float, hz: float, alerts_an_
                 raise RuntimeError("the fleet did not start")
             time.sleep(fleet.JOIN_S)
             began, cpu_s, memory = time.monotonic(), station.cpu_s(), []
-            for look in range(1, LOOKS + 1):
-                time.sleep(max(began + seconds * look / LOOKS - time.monotonic(), 0.0))
+            looks = PARTS * max(round(seconds / LOOK_S / PARTS), 3)
+            for look in range(1, looks + 1):
+                time.sleep(max(began + seconds * look / looks - time.monotonic(), 0.0))
                 memory.append(station.rss_mb())
             used_s, passed_s = station.cpu_s() - cpu_s, time.monotonic() - began
             sent = json.loads(process.stdout.read())
@@ -59,14 +65,22 @@ def load_row(folder: pathlib.Path, n: int, seconds: float, hz: float, alerts_an_
         kept = _kept(store, readers.shown)
     finally:
         store.close()
-    messages, third = sum(sent["sent"].values()), memory[LOOKS // 3 :]
+    messages = sum(sent["sent"].values())
     row = {"what": "load", "agents": n, "seconds": passed_s, "messages_per_s": messages / passed_s}
     row |= {"scores_sent": round(hz) * sent["sent"].get("scores", 0), "alerts_sent": sent["alerts"], **kept}
     row |= {"cpu": used_s / passed_s, "cpu_ms_per_message": 1e3 * used_s / messages}
-    row |= {"rss_third_mb": third[0], "rss_end_mb": third[-1], "rss_most_mb": max(third)}
-    row["rss_slope_mb_per_h"] = float(np.polyfit(np.arange(len(third)) * passed_s / LOOKS / 3600, third, 1)[0])
+    row |= memory_row(memory, passed_s)
     row["fleet_page_median_ms"] = float(np.median(readers.fleet_ms))
     return row | {"fleet_page_most_ms": max(readers.fleet_ms)}
+
+
+def memory_row(memory: list[float], seconds: float) -> Row:
+    """Return what `load_row` tells of the memory (MB) at regular looks over a time; a multiple of PARTS of them."""
+    third = memory[len(memory) // 3 :]
+    least = [min(part) for part in np.split(np.array(memory), PARTS)]
+    is_flat = bool(least[-1] <= (1.0 + FLAT) * least[PARTS // 3]) if seconds >= FLAT_FROM_S else None
+    row: Row = {"rss_third_mb": third[0], "rss_end_mb": third[-1], "rss_most_mb": max(third)}
+    return row | {"rss_least_mb": [round(float(value), 1) for value in least], "is_flat": is_flat}
 
 
 def _kept(store: Store, shown: dict[int, float]) -> Row:

@@ -50,7 +50,7 @@ STRETCH_NS = 10 * NS
 AGENT_NS = NS
 MOST_NOTICES = 100
 CLOCK_TOLD_S = 60.0
-_REMEMBERED = 2048  # alerts whose updates pass
+_REMEMBERED = 128  # alerts that go on, whose updates pass: those told of last
 _MINUTE_NS = 60 * NS
 News = tuple[str, str, int]
 
@@ -132,7 +132,8 @@ class Desk:
             self.trouble("withheld", text, heard.received_ns)
             self._note(heard.received_ns, withheld=self.withheld)
             return False
-        if heard.uid:
+        self._passed.pop(heard.uid, None)
+        if heard.uid and heard.phase != "end":
             self._passed[heard.uid] = None
             if len(self._passed) > _REMEMBERED:
                 self._passed.popitem(last=False)

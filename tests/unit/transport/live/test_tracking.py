@@ -1,5 +1,7 @@
 """What a subscriber concludes from sequences alone: gaps, doubles, restarts, and how late a message is."""
 
+import tracemalloc
+
 import pytest
 from wire_examples import HEADER
 
@@ -167,3 +169,16 @@ def test_age_begins_anew_when_the_sender_has_booted():
     meter = AgeMeter()
     meter.age_s(score(0, mono_ns=10**15), 5)
     assert meter.age_s(score(0, mono_ns=7, boot="other"), 10**9) == 0.0
+
+
+def test_of_alerts_only_those_are_remembered_that_a_snapshot_can_bring_again(tracker):
+    for number in range(100):
+        assert tracker.live(alert(number, number)).deliver
+    tracemalloc.start()
+    for number in range(100, 5000):
+        assert tracker.live(alert(number, number)).deliver
+    grown = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert grown < 20_000
+    kept = TOPICS["alert"].keep
+    assert not any(tracker.snapshot(alert(number, number)) for number in range(5000 - kept, 5000))

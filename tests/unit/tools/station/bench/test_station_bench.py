@@ -8,6 +8,7 @@ from printed import of_schema
 from stillwatch.base import UsageError
 from stillwatch.tools.cli import main
 from stillwatch.tools.station.bench import fleet
+from stillwatch.tools.station.bench.load import memory_row
 from stillwatch.tools.station.bench.served import Served
 from stillwatch.tools.station.bench.size import page_rows
 from stillwatch.tools.station.store import open_store
@@ -27,6 +28,27 @@ def test_a_small_fleet_is_heard_whole_and_its_alerts_reach_the_page(capsys, monk
     assert row["alerts_shown"] == row["alerts_kept"] == row["alerts_sent"] > 0
     assert 0 < row["cpu"]
     assert row["delay_median_s"] <= row["delay_p99_s"] <= row["delay_most_s"]
+    assert row["is_flat"] is None  # four seconds say nothing of that
+    assert max(row["rss_least_mb"][2:]) <= row["rss_most_mb"]
+
+
+HOUR_S = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("memory", "is_flat"),
+    [
+        ([100.0] * 120 + [150.0] * 240, True),  # it fills, then stays
+        ([150.0] * 359 + [151.0], True),
+        ([150.0, 150.0, 150.0, 190.0] * 90, True),  # what waits for a moment comes and goes
+        ([150.0 + 8.0 * k / 360 for k in range(360)], False),  # 8 MB an hour
+        ([150.0] * 300 + [154.0] * 60, False),
+    ],
+)
+def test_memory_is_flat_where_the_least_of_the_last_ten_minutes_is_that_of_the_third_ten(memory, is_flat):
+    row = memory_row(memory, HOUR_S)
+    assert row["is_flat"] is is_flat
+    assert row["rss_least_mb"][0] == min(memory[:60])
 
 
 def test_a_station_that_ended_gives_no_figures(tmp_path):
