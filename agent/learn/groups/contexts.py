@@ -92,9 +92,13 @@ class ImageLabels:
 
     def weights(self, state: np.ndarray) -> Weights:
         """Return the weights of kinds in each group (5.13-14)."""
+        return self.rule(self.per_group(state), self.concentration)
+
+    def per_group(self, state: np.ndarray) -> np.ndarray:
+        """Return how many images of each kind each group has, (n_groups, T)."""
         of_kinds = np.zeros((self.n_groups, state.shape[1]))
         np.add.at(of_kinds, self.groups, state)
-        return self.rule(of_kinds, self.concentration)
+        return of_kinds
 
     def mixes(self, state: np.ndarray, mass: np.ndarray) -> Weights:
         """Return each kind's mix of segment clusters (5.15)."""
@@ -122,6 +126,21 @@ class ImageLabels:
         q /= total
         energy += float((q * cross).sum() - (top + np.log(total)).sum())
         return Step(q, q @ mixes.log_mean, energy)
+
+    def labels_energy(self, state: np.ndarray, mass: np.ndarray) -> float:
+        """Return the part of F, nats, that hangs on q(y) while segments keep their clusters (6.8).
+
+        Weights, mixes and Gaussians are those that follow from q(y), so that different q(y) compare.
+        """
+        of_kinds, of_clusters = self.per_group(state), state.T @ mass
+        weights, mixes = self.rule(of_kinds, self.concentration), dirichlet(of_clusters, self.phi)
+        energy = weights.penalty - float((of_kinds * weights.log_mean).sum())
+        energy += mixes.penalty - float((of_clusters * mixes.log_mean).sum())
+        energy += float((state * np.log(np.maximum(state, 1e-300))).sum())
+        kinds = self.kinds(state)
+        if kinds is not None:
+            energy += float(kinds.penalties().sum() - (kinds.moments * kinds.coefficients()).sum())
+        return energy
 
     def explained(self, mass: np.ndarray, log_weights: np.ndarray) -> np.ndarray:
         """Return zeros: what the mixes explain of a cluster cancels between it and its parts (thesis 5.20)."""

@@ -3,6 +3,7 @@
 Called by tools/survey/ and by users of the library. It holds all rows while it learns.
 """
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from stillwatch.learn.groups.contexts import ImageLabels
 from stillwatch.learn.groups.gaussian import Clusters, GaussPrior
 from stillwatch.learn.groups.grouped import check_settings
 from stillwatch.learn.groups.items import Items
+from stillwatch.learn.groups.joining import join_kinds
 from stillwatch.learn.groups.rows import Data, group_index, threads
 from stillwatch.learn.groups.splitting import Search, search_clusters
 from stillwatch.learn.groups.variational import Fit, expect
@@ -43,8 +45,11 @@ class SimultaneousMixture(Configured):
     is_whitened : bool
     max_kinds : int
     n_init : int
-        Starts. The first is the thesis's; each further one draws the kinds anew over the clusters found so far, so
-        that kinds form where clusters are known. That of the least free energy is kept.
+        Starts. The first, without joins, is the thesis's; each further one draws the kinds anew over the clusters
+        found so far, so that kinds form where clusters are known. That of the least free energy is kept.
+    join_kinds : bool
+        Join two kinds where that lowers the free energy, after each start. Without it a start ends as the thesis's
+        does, with kinds that are one in several pieces.
     tolerance, max_clusters, n_jobs
         As `GroupedMixture` has them.
     seed : int
@@ -96,6 +101,7 @@ class SimultaneousMixture(Configured):
         is_whitened: bool = True,
         max_kinds: int = 30,
         n_init: int = 4,
+        join_kinds: bool = True,
         tolerance: float = 1e-5,
         max_clusters: int = 200,
         n_jobs: int = 1,
@@ -109,6 +115,7 @@ class SimultaneousMixture(Configured):
         self.is_whitened = is_whitened
         self.max_kinds = max_kinds
         self.n_init = n_init
+        self.join_kinds = join_kinds
         self.tolerance = tolerance
         self.max_clusters = max_clusters
         self.n_jobs = n_jobs
@@ -186,12 +193,26 @@ class SimultaneousMixture(Configured):
         return ImageLabels(rule, self.concentration, self.phi, of_group, n_groups, described, prior)
 
     def _one_start(self, items: Items, search: Search, n_images: int, rng: np.random.Generator, fit: Fit | None) -> Fit:
-        """Return the fit of one random start: search, leave empty kinds out, search on until none is empty.
+        """Return the fit of one random start: search and join kinds in turn, until neither lowers F.
 
         fit : whose clusters it begins with; None begins with one
         """
         state = rng.random((n_images, self.max_kinds))
         state /= state.sum(axis=1, keepdims=True)
+        fit = self._searched(items, search, state, fit)
+        while self.join_kinds:
+            joined = join_kinds(items, search, fit)
+            if joined is fit:
+                break
+            found = self._searched(items, search, joined.step.state, joined)
+            fit = replace(found, free_energies=joined.free_energies + found.free_energies)
+        return fit
+
+    def _searched(self, items: Items, search: Search, state: np.ndarray, fit: Fit | None) -> Fit:
+        """Return the fit that no split of a cluster improves and that has no empty kind.
+
+        state : q(y) to begin with;  fit : whose clusters it begins with; None begins with one
+        """
         tally: list[int] = [0] * (1 if fit is None else len(fit.clusters))
         trace: list[float] = []
         while True:

@@ -64,7 +64,7 @@ def test_segments_and_images_reach_the_references_free_energy(has_descriptors, s
         8,
         np.random.default_rng(7),
     )
-    model = SimultaneousMixture(n_init=1, max_kinds=8, c_width=1.0, image_width=0.05, seed=7).fit(
+    model = SimultaneousMixture(n_init=1, join_kinds=False, max_kinds=8, c_width=1.0, image_width=0.05, seed=7).fit(
         X, images=images, groups=groups, descriptors=W if has_descriptors else None
     )
     assert model.free_energy_ == pytest.approx(energy, rel=1e-9)

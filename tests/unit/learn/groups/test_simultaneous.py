@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stillwatch.learn import SimultaneousMixture
+from stillwatch.learn import GroupedMixture, SimultaneousMixture
 
 
 def pictures(n=90, seed=0, n_segments=20):
@@ -105,3 +105,41 @@ def test_descriptors_are_asked_for_again():
     model = SimultaneousMixture().fit(X, images=images, descriptors=np.eye(3)[kinds])
     with pytest.raises(ValueError, match="descriptors: given to one of fit and predict alone"):
         model.predict(X, images=images)
+
+
+def drawn_from_the_model(seed, n_images=150, n_segments=40, n_clusters=6, n_kinds=5, n_dims=4):
+    """Return (segments, image, group, kind, cluster, descriptors) drawn from MCM itself (5.1-5.6, 6.1-6.6)."""
+    rng = np.random.default_rng(seed)
+    centres, mixes = rng.normal(size=(n_clusters, n_dims)) * 2.0, rng.dirichlet(np.full(n_clusters, 0.4), n_kinds)
+    weights, groups = rng.dirichlet(np.full(n_kinds, 2.0), 3), rng.integers(0, 3, n_images)
+    kinds = np.array([rng.choice(n_kinds, p=weights[j]) for j in groups])
+    clusters = np.concatenate([rng.choice(n_clusters, n_segments, p=mixes[t]) for t in kinds])
+    X = centres[clusters] + rng.normal(size=(len(clusters), n_dims))
+    descriptors = rng.normal(size=(n_kinds, 5))[kinds] * 1.5 + rng.normal(size=(n_images, 5))
+    return X, np.repeat(np.arange(n_images), n_segments), groups, kinds, clusters, descriptors
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("has_descriptors", [False, True], ids=["SCM", "MCM"])
+def test_on_data_of_its_own_model_segments_gain_by_images_and_kinds_are_whole(seed, has_descriptors):
+    X, images, groups, kinds, clusters, descriptors = drawn_from_the_model(seed)
+    given = {"images": images, "groups": groups, "descriptors": descriptors if has_descriptors else None}
+    apart = SimultaneousMixture(n_init=2, join_kinds=False).fit(X, **given)
+    joined = SimultaneousMixture(n_init=2).fit(X, **given)
+    alone = GroupedMixture(c_width=1.0, is_whitened=True).fit(X)
+    assert joined.free_energy_ < apart.free_energy_
+    assert agreement(kinds, joined.labels_) > max(0.93, agreement(kinds, apart.labels_))
+    assert joined.n_kinds_ == 5 < apart.n_kinds_
+    assert agreement(clusters, joined.segment_labels_) > agreement(clusters, alone.labels_) + 0.03
+
+
+def agreement(truth, labels):
+    """Return the V-measure of two labellings."""
+    table = np.zeros((truth.max() + 1, labels.max() + 1))
+    np.add.at(table, (truth, labels), 1.0 / len(truth))
+
+    def entropy(p):
+        return -(p[p > 0] * np.log(p[p > 0])).sum()
+
+    rows, columns = entropy(table.sum(1)), entropy(table.sum(0))
+    return 2.0 * (rows + columns - entropy(table.ravel())) / (rows + columns)
