@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from stillwatch.learn import SimultaneousMixture
+from stillwatch.tools.survey.ground import Ground, ground_of
 from stillwatch.tools.survey.reduce import whitened
 
 GALLERY = 6
@@ -17,8 +18,6 @@ ODDEST = 10
 OWN_SHARE = 0.05
 # C_width of whitened segments: the thesis's of its sea floors (chapter 6).
 SEGMENT_C_WIDTH = 6.0
-EARTH_M = 6_371_000.0
-MOST_STEPS = 5.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +85,10 @@ class Found:
         mean = a / total
         return mean, np.sqrt(mean * (1.0 - mean) / (total + 1.0))
 
+    def ground(self, dives: np.ndarray, of_picture: tuple[np.ndarray, str]) -> Ground:
+        """Return how much ground each cluster has in each dive; arguments as `ground_of` has them."""
+        return ground_of(self.clusters, self.certainty, self.shares()[1], dives, of_picture)
+
     def typical(self, cluster: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (the most typical items of a cluster, the least typical ones), by density, most extreme first."""
         own = np.flatnonzero(self.clusters == cluster)
@@ -144,34 +147,16 @@ def _log_density(rows: np.ndarray, model: SimultaneousMixture, kinds: np.ndarray
     return np.logaddexp.reduce(logs, axis=1)
 
 
-def track_metres(found: Found, dives: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Return how many metres of each dive's track each cluster has, (J, K).
-
-    A picture stands for half the way to the one before it and half the way to the next, in its dive's order. Where the
-    way to a neighbour is over MOST_STEPS times the dive's median there is a gap, and it is nobody's.
-
-    positions : (n, 2) latitude, longitude in degrees, NaN where unknown
-    """
-    metres = np.zeros_like(found.counts)
-    for j in range(len(found.names)):
-        own = np.flatnonzero((dives == j) & np.isfinite(positions).all(axis=1))
-        if len(own) < 2:
-            continue
-        latitude, longitude = np.radians(positions[own]).T
-        north, east = np.diff(latitude), np.diff(longitude) * np.cos(latitude[:-1])
-        steps = EARTH_M * np.hypot(north, east)
-        steps[steps > MOST_STEPS * max(float(np.median(steps)), 1e-9)] = 0.0
-        np.add.at(metres[j], found.clusters[own[:-1]], 0.5 * steps)
-        np.add.at(metres[j], found.clusters[own[1:]], 0.5 * steps)
-    return metres
-
-
 def summary_of(
-    found: Found, exemplars: list[list[str]], labels: dict[str, Any] | None, seconds: float
+    found: Found,
+    exemplars: list[list[str]],
+    labels: dict[str, Any] | None,
+    seconds: float,
+    ground: Ground | None = None,
 ) -> dict[str, Any]:
     """Return what survey.json holds.
 
-    exemplars : of each cluster, names of its most typical items
+    exemplars : of each cluster, names of its most typical items;  ground : where positions are known
     """
     mean, spread = found.shares()
     total = found.counts.sum()
@@ -184,6 +169,8 @@ def summary_of(
                 "weights": mean[j],
                 "weights_sd": spread[j],
                 "own_clusters": found.own_clusters()[j],
+                "ground": None if ground is None else ground.amounts[j],
+                "ground_sd": None if ground is None else ground.deviations[j],
             }
             for j, name in enumerate(found.names)
         ],
@@ -196,6 +183,7 @@ def summary_of(
             }
             for k in range(found.n_clusters)
         ],
+        "ground_unit": None if ground is None else ground.unit,
         "labels": labels,
         "free_energy": found.free_energy,
         "seconds": seconds,

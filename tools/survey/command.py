@@ -18,11 +18,12 @@ from stillwatch.tools.survey.analysis import Found, cluster_segments, summary_of
 from stillwatch.tools.survey.describe import PICTURES_A_PART, describe_dives
 from stillwatch.tools.survey.dives import cluster_dives, coordinates, segments_of
 from stillwatch.tools.survey.fleet import is_run, merge
-from stillwatch.tools.survey.frames import EVERY, NOTE_NAME, is_source, known_positions, take_frames
+from stillwatch.tools.survey.frames import EVERY, NOTE_NAME, is_source, known_places, take_frames
+from stillwatch.tools.survey.ground import SQUARE_METRES, Ground, View, picture_ground
 from stillwatch.tools.survey.machines import HERE, machines
 from stillwatch.tools.survey.output import geojson, make_folder, write_summary, write_table, write_text
 from stillwatch.tools.survey.page import render
-from stillwatch.tools.survey.pictures import BY_FOLDER, Dive, dives_of, labels_of, positions_of, read_picture
+from stillwatch.tools.survey.pictures import BY_FOLDER, Dive, dives_of, labels_of, places_of, read_picture
 from stillwatch.tools.survey.segments import NONE, PATCHES, SUPERPIXELS, best_segments, segment_map
 
 # The width that the thesis uses most, for outdoor pictures, albums and sea floor alike (chapters 4 to 6).
@@ -44,7 +45,14 @@ def add_arguments(parser) -> None:
     parser.add_argument(
         "--labels", metavar=f"{BY_FOLDER}|CSV", help="to compare with: the pictures' folders, or picture,label rows"
     )
-    parser.add_argument("--nav", metavar="CSV", help="rows of picture,latitude,longitude")
+    parser.add_argument("--nav", metavar="CSV", help="rows of picture,latitude,longitude and, where known, altitude_m")
+    parser.add_argument(
+        "--view",
+        type=View.parse,
+        metavar="ACROSSxALONG",
+        help="degrees that the camera sees across and along the track, in water if it is there: with altitudes, ground "
+        "is told in square metres, else in metres of track",
+    )
     parser.add_argument(
         "--every", type=int, metavar="N", help=f"of videos and recordings, one frame in N (videos: {EVERY})"
     )
@@ -134,8 +142,8 @@ def survey_pictures(args) -> int:
     folders, taken, notes = _folders(args, out, line)
     dives = dives_of(folders, labels_by_folder=args.labels == BY_FOLDER)
     labels, n_lost_labels = labels_of(dives, args.labels)
-    known = known_positions(taken, dives)
-    positions = np.where(np.isfinite(known), known, positions_of(dives, args.nav))
+    known = known_places(taken, dives)
+    places = np.where(np.isfinite(known), known, places_of(dives, args.nav))
     kind = NONE if args.model == GROUPS else args.segments or best_segments()
     n_pictures = sum(len(dive.pictures) for dive in dives)
     with machines(args.scheduler, len(dives) > 1 and n_pictures > PICTURES_A_PART) as workers:
@@ -143,7 +151,7 @@ def survey_pictures(args) -> int:
         line.clear()
         if not readable.any():
             raise UsageError(f"none of the {len(readable)} pictures can be read")
-        survey = Survey(dives, readable, np.array(labels), positions, kind)
+        survey = Survey(dives, readable, np.array(labels), places, kind, args.view)
         given = {"c_width": args.c_width, "n_jobs": os.cpu_count() or 1}
         rows = None if args.model == SEGMENTS else coordinates(parts, workers)
         if rows is not None and args.model == GROUPS:
@@ -154,7 +162,7 @@ def survey_pictures(args) -> int:
     notes += survey.notes(n_lost_labels, args.labels, args.nav)
     exemplars = [[survey.captions[i] for i in found.typical(k)[0]] for k in range(found.n_clusters)]
     figures = None if agreed is None else agreed.figures()
-    summary = summary_of(found, exemplars, figures, time.monotonic() - began)
+    summary = summary_of(found, exemplars, figures, time.monotonic() - began, survey.ground(found))
     summary |= {"unreadable": survey.unreadable, "notes": notes}
     survey.write(out, found, summary, agreed, notes, args.parquet)
     if args.json:
@@ -192,12 +200,22 @@ class Survey:
     captions : list of str
         dive/name of each picture.
     unreadable : list of str
+    positions, altitudes : ndarray of shape (n, 2), (n,)
+        Degrees and metres above ground, NaN where unknown.
     kind : str
         Of segments.
+    of_picture : (n,) float64 and its unit
+        Ground that each picture stands for.
     """
 
     def __init__(
-        self, dives: list[Dive], readable: np.ndarray, labels: np.ndarray, positions: np.ndarray, kind: str = NONE
+        self,
+        dives: list[Dive],
+        readable: np.ndarray,
+        labels: np.ndarray,
+        places: np.ndarray,
+        kind: str = NONE,
+        view: View | None = None,
     ):
         self.kind = kind
         pairs = [(dive, picture) for dive in dives for picture in dive.pictures]
@@ -207,7 +225,13 @@ class Survey:
         self.paths = [pairs[i][1].path for i in kept]
         self.names = list(dict.fromkeys(pairs[i][0].name for i in kept))
         self.of_dive = np.array([self.names.index(pairs[i][0].name) for i in kept])
-        self.labels, self.positions = labels[kept], positions[kept]
+        self.labels, self.positions, self.altitudes = labels[kept], places[kept, :2], places[kept, 2]
+        self.of_picture = picture_ground(self.of_dive, self.positions, self.altitudes, view)
+        self.view = view
+
+    def ground(self, found: Found) -> Ground | None:
+        """Return ground by dive and cluster; None where no position is known."""
+        return found.ground(self.of_dive, self.of_picture) if np.isfinite(self.positions).any() else None
 
     def agreed(self, found: Found) -> Agreement | None:
         """Return the agreement with the labels over the pictures that have one; None where none has."""
@@ -230,6 +254,12 @@ class Survey:
             n_unknown = int((~np.isfinite(self.positions).all(axis=1)).sum())
             if n_unknown:
                 notes.append(f"{n_unknown} pictures have no position")
+        has_area = self.of_picture[1] == SQUARE_METRES
+        n_low = int((np.isfinite(self.positions).all(axis=1) & ~np.isfinite(self.altitudes)).sum())
+        if has_area and n_low:
+            notes.append(f"{n_low} pictures with a position have no altitude and no area")
+        if self.view is not None and not has_area:
+            notes.append("--view: no picture has an altitude, so ground is metres of track")
         return notes
 
     def write(
@@ -251,6 +281,8 @@ class Survey:
             "surprise": np.round(found.surprise, 3).tolist(),
             "latitude": self.positions[:, 0].tolist(),
             "longitude": self.positions[:, 1].tolist(),
+            "altitude_m": self.altitudes.tolist(),
+            "ground_m2" if self.of_picture[1] == SQUARE_METRES else "track_m": np.round(self.of_picture[0], 3).tolist(),
             "label": self.labels.tolist(),
         }
         write_summary(out / "survey.json", summary)
@@ -265,6 +297,7 @@ class Survey:
             agreed,
             notes,
             self.cells,
+            self.ground(found),
         )
         write_text(out / "survey.html", page)
 

@@ -18,13 +18,14 @@ from stillwatch.base import ConfigError, RealClock, SourceError, UsageError, sho
 from stillwatch.settings import SourceConfig
 from stillwatch.sources import RawFrame, open_source
 from stillwatch.tools.shared import write_image
-from stillwatch.tools.survey.pictures import Dive, scaled
+from stillwatch.tools.survey.pictures import Dive, Picture, places_of, scaled
 from stillwatch.transport.disk import RECORDING_NAME, log_files
 
 SCHEMES = ("recording:", "synthetic:")
 EVERY = 30
 QUALITY = 95
 NAV_NAME, NOTE_NAME = "nav.csv", "cut-short.txt"
+NAV_COLUMNS = ("picture", "latitude", "longitude", "altitude_m")
 
 
 def is_source(given: str, every: int | None) -> bool:
@@ -53,23 +54,24 @@ def take_frames(given: str, folder: pathlib.Path, every: int | None, show: Calla
     part.mkdir(parents=True)
     rows = _read(uri, part, every, lambda n: show(f"{name}: {n} frames taken"))
     with (part / NAV_NAME).open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([("picture", "latitude", "longitude"), *rows])
+        csv.writer(file).writerows([NAV_COLUMNS, *rows])
     part.replace(place)
     return place
 
 
-def known_positions(folders: list[str], dives: list[Dive]) -> np.ndarray:
-    """Return latitude and longitude of pictures that a source knew, dive by dive, (n, 2) float64, NaN of all others.
+def known_places(folders: list[str], dives: list[Dive]) -> np.ndarray:
+    """Return latitude, longitude and altitude of pictures that a source knew, dive by dive, (n, 3), NaN of all others.
 
     folders : made by `take_frames`
     """
-    known: dict[pathlib.Path, tuple[float, float]] = {}
+    pairs = [picture.path for dive in dives for picture in dive.pictures]
+    places = np.full((len(pairs), 3), np.nan)
+    of_path = {path: n for n, path in enumerate(pairs)}
     for folder in map(pathlib.Path, folders):
-        with (folder / NAV_NAME).open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                known[folder / row["picture"]] = float(row["latitude"]), float(row["longitude"])
-    unknown = (math.nan, math.nan)
-    return np.array([known.get(picture.path, unknown) for dive in dives for picture in dive.pictures], np.float64)
+        frames = Dive("", [Picture(path, path.name) for path in pairs if path.parent == folder])
+        for picture, place in zip(frames.pictures, places_of([frames], str(folder / NAV_NAME)), strict=True):
+            places[of_path[picture.path]] = place
+    return places
 
 
 def _name(given: str) -> str:
@@ -86,8 +88,8 @@ def _written(given: str) -> str:
     return f"{path.resolve()}|{path.stat().st_size}|{path.stat().st_mtime_ns}" if path.is_file() else ""
 
 
-def _read(uri: str, part: pathlib.Path, every: int, show: Callable[[int], None]) -> list[tuple[str, float, float]]:
-    """Write the frames; return (name, latitude, longitude) of those whose position is known."""
+def _read(uri: str, part: pathlib.Path, every: int, show: Callable[[int], None]) -> list[tuple[str, float, float, str]]:
+    """Write the frames; return (name, latitude, longitude, altitude or "") of those whose position is known."""
     rows, n, taken = [], 0, 0
     try:
         source = open_source(uri, SourceConfig(), RealClock())
@@ -102,7 +104,9 @@ def _read(uri: str, part: pathlib.Path, every: int, show: Callable[[int], None])
                     taken += 1
                     show(taken)
                     if frame.recorded is not None and math.isfinite(frame.recorded.nav.latitude):
-                        rows.append((name, frame.recorded.nav.latitude, frame.recorded.nav.longitude))
+                        nav = frame.recorded.nav
+                        altitude = f"{nav.altitude_m}" if math.isfinite(nav.altitude_m) else ""
+                        rows.append((name, nav.latitude, nav.longitude, altitude))
                 n += 1
         finally:
             source.close()

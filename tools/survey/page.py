@@ -12,40 +12,29 @@ import cv2
 import numpy as np
 
 from stillwatch.tools.survey.agreement import Agreement
-from stillwatch.tools.survey.analysis import Found, SegmentsFound, track_metres
+from stillwatch.tools.survey.analysis import Found, SegmentsFound
+from stillwatch.tools.survey.ground import SQUARE_METRES, Ground, map_html
 
 THUMBNAIL_PX = 128
-MAP_PX = 900
-MOST_POINTS = 20_000
 SWITCH = (
     "<input type=checkbox id=cut> <label class=note for=cut>show the segments of pictures by their clusters</label>"
 )
-# The map is looked at closely by buttons and by dragging; without scripts it is a picture.
-MAP_SCRIPT = """<p><button data-zoom=.5>closer</button> <button data-zoom=2>farther</button></p><script>(()=>{
-const map=document.querySelector('svg.map'),box=map.viewBox.baseVal,all=[box.width,box.height];let from=null;
-const settle=()=>{box.x=Math.max(0,Math.min(box.x,all[0]-box.width));
-box.y=Math.max(0,Math.min(box.y,all[1]-box.height));
-map.style.setProperty('--size',box.width/all[0]);map.style.touchAction=box.width<all[0]?'none':'auto'};
-document.querySelectorAll('[data-zoom]').forEach(button=>button.onclick=()=>{
-const width=Math.min(all[0],box.width*button.dataset.zoom),height=width*all[1]/all[0];
-box.x+=(box.width-width)/2;box.y+=(box.height-height)/2;box.width=width;box.height=height;settle()});
-map.onpointerdown=event=>{from=[event.clientX,event.clientY,box.x,box.y];map.setPointerCapture(event.pointerId)};
-map.onpointerup=()=>{from=null};
-map.onpointermove=event=>{if(!from)return;const unit=box.width/map.clientWidth;
-box.x=from[2]-(event.clientX-from[0])*unit;box.y=from[3]-(event.clientY-from[1])*unit;settle()};
-})()</script>"""
 STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1000px;padding:1rem;color:#1d2733;background:#fff}
+:root{color-scheme:light dark;--ground:#fff;--ink:#1d2733;--soft:#526070;--line:#dde3ea;--field:#f4f6f8;--track:#9aa7b4}
+@media (prefers-color-scheme:dark){:root{--ground:#14191f;--ink:#e3e9ef;--soft:#9fb0c0;--line:#303a45;--field:#1c242c;
+--track:#5d6b79}}
+body{font:15px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1000px;padding:1rem;color:var(--ink);
+background:var(--ground)}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}table{border-collapse:collapse;width:100%}
-td,th{padding:.25rem .5rem;text-align:right;border-bottom:1px solid #dde3ea}
+td,th{padding:.25rem .5rem;text-align:right;border-bottom:1px solid var(--line)}
 td:first-child,th:first-child{text-align:left}
 .strip{display:flex;flex-wrap:wrap;gap:6px;margin:.3rem 0}.strip figure{margin:0;width:128px}.strip img{width:128px;
-border-radius:3px}figcaption{font-size:11px;overflow-wrap:anywhere;color:#526070}.key{display:inline-block;width:.8em;
-height:.8em;border-radius:2px;margin-right:.4em}.scroll{overflow-x:auto}svg{width:100%;height:auto;background:#f4f6f8}
-.note{color:#526070}td small{color:#526070;white-space:nowrap}.both{position:relative;display:block}
+border-radius:3px}figure:target{outline:3px solid var(--track)}figcaption{font-size:11px;overflow-wrap:anywhere;
+color:var(--soft)}.key{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin-right:.4em}
+.scroll{overflow-x:auto}svg{width:100%;height:auto;background:var(--field)}
+.note{color:var(--soft)}td small{color:var(--soft);white-space:nowrap}.both{position:relative;display:block}
 .both .cut{position:absolute;left:0;top:0;opacity:.75}#cut:not(:checked)~* .cut{display:none}
-label.note{cursor:pointer}.map circle{r:calc(4px*var(--size,1))}.map text{font-size:calc(24px*var(--size,1))}
-button{font:inherit;padding:.2rem .8rem}
+label.note{cursor:pointer}
 """
 
 
@@ -98,14 +87,17 @@ def render(
     agreed: Agreement | None,
     notes: list[str],
     cells: Callable[[int], np.ndarray] | None = None,
+    ground: Ground | None = None,
 ) -> str:
     """Return the page.
 
     captions : name of each item;  picture : item -> BGR or None;  dives : (n,) dive of each item
     positions : (n, 2) latitude, longitude, NaN where unknown, or None where items are not in a row;  notes : what was
     left out, and why;  cells : picture -> segment of each pixel, where segments were clustered
+    ground : where positions are known
     """
     segments = found.segments
+    named: set[int] = set()
 
     def figure(item: int, text: str = "") -> str:
         caption = html.escape(captions[item]) + (f"<br>{html.escape(text)}" if text else "")
@@ -114,7 +106,9 @@ def render(
         if segments is not None and cells is not None:
             overlay = segment_overlay(cells(item), segments.of(item))
             image = f'<span class=both>{image}<img class=cut src="{overlay}" alt="its segments"></span>'
-        return f"<figure>{image}<figcaption>{caption}</figcaption></figure>"
+        name = "" if item in named else f" id=item-{item}"
+        named.add(item)
+        return f"<figure{name}>{image}<figcaption>{caption}</figcaption></figure>"
 
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
@@ -125,7 +119,7 @@ def render(
         *([] if positions is None else ["<h2>Where</h2>", _where(found, dives, positions, captions)]),
         "<h2>How much of each</h2>",
         _shares(found),
-        *_metres(found, dives, positions),
+        *(() if ground is None else (_ground(found, ground),)),
         *(() if segments is None else ("<h2>What pictures are made of</h2>", _mixes(segments))),
         "<h2>What each dive adds</h2>",
         _own(found),
@@ -170,18 +164,49 @@ def _shares(found: Found) -> str:
     )
 
 
-def _metres(found: Found, dives: np.ndarray, positions: np.ndarray | None) -> list[str]:
-    """Return the table of metres of track by cluster and dive, where positions are known."""
-    if positions is None or not np.isfinite(positions).any():
-        return []
-    metres = track_metres(found, dives, positions)
-    rows = [f"<tr><th>cluster</th>{''.join(f'<th>{html.escape(name)}</th>' for name in found.names)}</tr>"]
+def _ground(found: Found, ground: Ground) -> str:
+    """Return the table of ground by cluster and dive, with two standard deviations to either side."""
+    unit = "m²" if ground.unit == SQUARE_METRES else "m"
+    amounts = np.vstack([ground.amounts, ground.amounts.sum(axis=0)])
+    deviations = np.vstack([ground.deviations, np.sqrt((ground.deviations**2).sum(axis=0))])
+    totals = amounts.sum(axis=1)
+    names = [*found.names, "all dives"] if len(found.names) > 1 else found.names
+    rows = [f"<tr><th>cluster</th>{''.join(f'<th>{html.escape(name)}</th>' for name in names)}</tr>"]
     for k in range(found.n_clusters):
-        rows.append(f"<tr><td>{_key(k)}{k}</td>{''.join(f'<td>{way:.0f}</td>' for way in metres[:, k])}</tr>")
-    return [
-        "<p class=note>Metres of track: half the way to each neighbour; gaps are nobody's.</p>"
-        f"<div class=scroll><table>{''.join(rows)}</table></div>"
-    ]
+        cells = "".join(
+            _amount(amounts[j, k], deviations[j, k], totals[j], unit) if totals[j] > 0.0 else "<td>unknown</td>"
+            for j in range(len(names))
+        )
+        rows.append(f"<tr><td>{_key(k)}{k}</td>{cells}</tr>")
+    rows.append(
+        f"<tr><td>all</td>{''.join(f'<td>{_rounded(total)} {unit}</td>' for total in totals[: len(names)])}</tr>"
+    )
+    what = (
+        "Square metres of ground seen, flat and by altitude and view; ground that pictures overlap on counts once, "
+        "ground between them not at all"
+        if ground.unit == SQUARE_METRES
+        else "Metres of track, not area: half the way to each neighbour; gaps are nobody's. With altitudes "
+        "and --view it is area"
+    )
+    return (
+        f"<h3>On the ground</h3><p class=note>{what}. Of {ground.n_pictures.sum()} pictures. In small print two "
+        "standard deviations to either side, by how much stretches of the track differ and how sure labels are; not "
+        f"what navigation, altitude and view are wrong by.</p><div class=scroll><table>{''.join(rows)}</table></div>"
+    )
+
+
+def _amount(amount: float, deviation: float, total: float, unit: str) -> str:
+    low, high = max(amount - 2.0 * deviation, 0.0), min(amount + 2.0 * deviation, total)
+    return (
+        f"<td>{_rounded(amount)} {unit}, {100 * amount / total:.0f} % "
+        f"<small>{_rounded(low)} to {_rounded(high)}</small></td>"
+    )
+
+
+def _rounded(amount: float) -> str:
+    """Return an amount with three digits, or whole."""
+    digits = 0 if amount >= 100.0 or amount == 0.0 else 1 if amount >= 10.0 else 2
+    return f"{amount:,.{digits}f}".replace(",", " ")
 
 
 def _mixes(segments: SegmentsFound) -> str:
@@ -212,41 +237,11 @@ def _own(found: Found) -> str:
 
 
 def _where(found: Found, dives: np.ndarray, positions: np.ndarray, captions: list[str]) -> str:
-    return _map(found, dives, positions, captions) if np.isfinite(positions).any() else _grid(found, dives)
-
-
-def _map(found: Found, dives: np.ndarray, positions: np.ndarray, captions: list[str]) -> str:
-    """Return the tracks as SVG, metres to one scale both ways, north up; at most 20,000 points are drawn."""
-    known = np.flatnonzero(np.isfinite(positions).all(axis=1))
-    drawn = known[:: max(1, -(-len(known) // MOST_POINTS))]
-    latitude, longitude = positions[drawn].T
-    x = (longitude - longitude.min()) * np.cos(np.radians(latitude.mean()))
-    y = latitude.max() - latitude
-    span = max(float(x.max()), float(y.max()), 1e-9)
-    height = max(60.0, MAP_PX * float(y.max()) / span + 40.0)
-    width = max(60.0, MAP_PX * float(x.max()) / span + 40.0)
-    dots = "".join(
-        f'<circle cx="{20 + MAP_PX * a / span:.1f}" cy="{20 + MAP_PX * b / span:.1f}" r="4" '
-        f'fill="{colour_of(int(found.clusters[i]))}"><title>{html.escape(captions[i])}: cluster {found.clusters[i]}'
-        "</title></circle>"
-        for a, b, i in zip(x, y, drawn, strict=True)
-    )
-    first = [place for place in (np.flatnonzero(dives[drawn] == j)[:1] for j in range(len(found.names))) if len(place)]
-    names = "".join(
-        f'<text x="{20 + MAP_PX * x[i] / span:.1f}" y="{10 + MAP_PX * y[i] / span:.1f}" '
-        f'text-anchor="{"end" if x[i] > 0.6 * span else "start"}">{html.escape(found.names[dives[drawn[i]]])}</text>'
-        for (i,) in first
-    )
-    metres = span * 111_320.0
-    unknown = len(positions) - len(known)
-    note = f" {unknown} items have no position and are not on the map." if unknown else ""
-    return (
-        f'<svg class=map viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="tracks by cluster">'
-        f"{dots}{names}</svg>"
-        f"{MAP_SCRIPT}"
-        f"<p class=note>{len(drawn)} of {len(known)} positions; the longer side is {metres:.0f} m; north is up; a dive "
-        f"begins below its name.{note}</p>"
-    )
+    if not np.isfinite(positions).any():
+        return _grid(found, dives)
+    figures = set(found.oddest().tolist())
+    figures |= {int(i) for k in range(found.n_clusters) for part in found.typical(k) for i in part}
+    return map_html(found.clusters, dives, found.names, positions, captions, colour_of, figures)
 
 
 def _grid(found: Found, dives: np.ndarray) -> str:

@@ -19,6 +19,7 @@ from stillwatch.tools.shared import read_image
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm"}
 LONGEST_PX = 320
 BY_FOLDER = "DIR-NAMES"
+MOST_ALTITUDE_M = 12_000.0
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,11 @@ class Table:
     def __init__(self, path: str, columns: tuple[str, ...]):
         try:
             with open(path, newline="", encoding="utf-8-sig") as file:
-                rows = list(csv.DictReader(file))
+                reader = csv.DictReader(file)
+                held, rows = reader.fieldnames or (), list(reader)
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-        missing = [name for name in ("picture", *columns) if not rows or name not in rows[0]]
+        missing = [name for name in ("picture", *columns) if name not in held]
         if missing:
             raise UsageError(f"{path}: no column {', '.join(missing)}; it needs picture, {', '.join(columns)}")
         self._rows = {row["picture"]: row for row in rows if row["picture"]}
@@ -135,22 +137,31 @@ def labels_of(dives: list[Dive], given: str | None) -> tuple[list[str], int]:
     return labels, table.without_picture
 
 
-def positions_of(dives: list[Dive], given: str | None) -> np.ndarray:
-    """Return latitude and longitude of each picture, dive by dive, (n, 2) float64, NaN where unknown.
+def places_of(dives: list[Dive], given: str | None) -> np.ndarray:
+    """Return latitude, longitude and altitude above ground of each picture, dive by dive, (n, 3), NaN where unknown.
 
-    given : a CSV with picture, latitude, longitude; empty cells, missing rows and values out of range are unknown
+    given : a CSV with picture, latitude, longitude, and altitude_m where it is known; empty cells, missing rows and
+    values out of range are unknown
     """
     pairs = [(dive, picture) for dive in dives for picture in dive.pictures]
-    positions = np.full((len(pairs), 2), np.nan)
+    places = np.full((len(pairs), 3), np.nan)
     if given is None:
-        return positions
+        return places
     table = Table(given, ("latitude", "longitude"))
-    for place, (dive, picture) in enumerate(pairs):
+    for n, (dive, picture) in enumerate(pairs):
         row = table.find(dive, picture) or {}
-        try:
-            latitude, longitude = float(row.get("latitude", "")), float(row.get("longitude", ""))
-        except (TypeError, ValueError):
-            continue
-        if math.isfinite(latitude) and math.isfinite(longitude) and abs(latitude) <= 90.0 and abs(longitude) <= 360.0:
-            positions[place] = latitude, longitude
-    return positions
+        latitude, longitude, altitude = (_number(row.get(name)) for name in ("latitude", "longitude", "altitude_m"))
+        if abs(latitude) <= 90.0 and abs(longitude) <= 360.0:
+            places[n, :2] = latitude, longitude
+        if 0.0 < altitude < MOST_ALTITUDE_M:
+            places[n, 2] = altitude
+    return places
+
+
+def _number(text: str | None) -> float:
+    """Return a cell's finite number, or NaN."""
+    try:
+        number = float(text or "")
+    except ValueError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan

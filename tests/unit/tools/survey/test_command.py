@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import cv2
 import numpy as np
@@ -69,12 +70,38 @@ def test_every_picture_has_its_row_and_every_position_its_point(surveyed):
 
 def test_the_page_needs_nothing_from_outside(surveyed):
     page = (surveyed[0] / "survey.html").read_text()
-    assert "http" not in page
-    assert "<svg" in page
-    assert page.count("<circle") == page.count("</title></circle>") == 2 * N - 8
+    markup = re.sub("<script>.*?</script>", "", page, flags=re.DOTALL)  # what scripts ask for, a browser's test sees
+    assert not re.search(r"""(src|href)=["']?(https?:)?//|url\((?!["']?(data:|\#))|@import|sourceMappingURL""", markup)
+    assert "Volodymyr Agafonkin" in page, "Leaflet's licence asks for its notice"
+    drawn = json.loads(page.partition("id=map-data>")[2].partition("</script>")[0])
+    assert len(drawn["x"]) == page.count("<circle") == 2 * N - 8
+    assert drawn["dives"] == ["a", "b"]
+    assert all(f"id=item-{item}>" in page for item in drawn["item"] if item >= 0)
     assert "data:image/jpeg;base64" in page
     assert "1 pictures cannot be read" in page
     assert "8 pictures have no position" in page
+
+
+def test_ground_is_metres_of_track_or_with_altitudes_and_a_view_what_was_seen(surveyed, tmp_path):
+    out, summary = surveyed
+    assert summary["ground_unit"] == "m"
+    rows = (out.parent / "nav.csv").read_text().splitlines()
+    (tmp_path / "nav.csv").write_text("\n".join([f"{rows[0]},altitude_m", *(f"{row},2" for row in rows[1:])]))
+    given = ["--nav", str(tmp_path / "nav.csv"), "--view", "53.130102x53.130102", "--out", str(tmp_path / "out")]
+    assert main(["survey", str(out.parent / "a"), str(out.parent / "b"), "--c-width", "0.01", *given]) == 0
+    again = json.loads((tmp_path / "out" / "survey.json").read_text())
+    assert again["ground_unit"] == "m2"
+    # Of pictures 1, 2, 4, ... 11: 11.1 m in steps of 1.1 and 2.2 m, two metres wide, and a metre more at either end.
+    for group in again["groups"]:
+        assert sum(group["ground"]) == pytest.approx(2.0 * (11.12 - 3 * 0.224 + 2.0), rel=0.02)
+        assert all(deviation > 0.0 for deviation in group["ground_sd"])
+    with (tmp_path / "out" / "assignments.csv").open() as file:
+        seen = [float(row["ground_m2"]) for row in csv.DictReader(file) if row["dive"] == "a"]
+    assert seen[0] == 0.0
+    assert sum(seen) == pytest.approx(sum(again["groups"][0]["ground"]), abs=0.02)
+    page = (tmp_path / "out" / "survey.html").read_text()
+    assert "Square metres of ground seen" in page
+    assert " m², " in page
 
 
 def test_a_second_survey_finds_what_was_described(surveyed, monkeypatch):

@@ -10,7 +10,7 @@ from recordings import make_video, record, storage_config
 from stillwatch.base import SourceError, UsageError
 from stillwatch.sources import RawFrame
 from stillwatch.tools.cli import main
-from stillwatch.tools.survey.frames import NOTE_NAME, is_source, known_positions, take_frames
+from stillwatch.tools.survey.frames import NAV_COLUMNS, NOTE_NAME, is_source, known_places, take_frames
 from stillwatch.tools.survey.pictures import dives_of
 
 
@@ -59,11 +59,12 @@ def test_positions_of_frames_are_those_of_their_own_source(tmp_path):
     for latitude, name in ((10.0, "a"), (20.0, "b")):
         taken = take_frames(str(make_video(tmp_path / f"{name}.mp4", frames=4)), tmp_path / "out", 2, quiet)
         with (taken / "nav.csv").open("w", newline="") as file:
-            csv.writer(file).writerows([("picture", "latitude", "longitude"), ("00000002.jpg", latitude, 5.0)])
+            csv.writer(file).writerows([NAV_COLUMNS, ("00000002.jpg", latitude, 5.0, 2.5)])
         folders.append(str(taken))
-    dives = dives_of(folders)
-    positions = known_positions(folders, dives)
-    assert positions[:, 0].tolist()[1::2] == [10.0, 20.0]
+    bare = str(take_frames(str(make_video(tmp_path / "c.mp4", frames=4)), tmp_path / "out", 2, quiet))
+    positions = known_places([*folders, bare], dives_of([*folders, bare]))
+    assert positions[1:4:2].tolist() == [[10.0, 5.0, 2.5], [20.0, 5.0, 2.5]]
+    assert np.isnan(positions[[0, 2, 4, 5]]).all()
 
 
 def test_a_source_that_ends_early_is_surveyed_with_what_it_gave_and_told(tmp_path, monkeypatch):

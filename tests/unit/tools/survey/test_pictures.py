@@ -6,7 +6,7 @@ import pytest
 
 from stillwatch.base import UsageError
 from stillwatch.tools.survey import dives_of, labels_of
-from stillwatch.tools.survey.pictures import positions_of, read_picture
+from stillwatch.tools.survey.pictures import places_of, read_picture
 
 
 def write(path, size=(20, 30)):
@@ -55,9 +55,18 @@ def test_labels_by_file_count_what_is_missing_on_either_side(mission, tmp_path):
 
 def test_positions_with_gaps_are_unknown_there(mission, tmp_path):
     table = tmp_path / "nav.csv"
-    table.write_text("picture,latitude,longitude\nimg2.png,-42.5,148.25\nimg10.png,,\nimg1.png,95,10\n")
-    found = positions_of(dives_of([str(mission)]), str(table))
-    np.testing.assert_array_equal(found, [[-42.5, 148.25], [np.nan, np.nan], [np.nan, np.nan]])
+    rows = ["picture,latitude,longitude", "img2.png,-42.5,148.25", "img10.png,,", "img1.png,95,10"]
+    table.write_text("\n".join(rows))
+    found = places_of(dives_of([str(mission)]), str(table))
+    np.testing.assert_array_equal(found[:, :2], [[-42.5, 148.25], [np.nan, np.nan], [np.nan, np.nan]])
+    assert np.isnan(found[:, 2]).all()
+    table.write_text(
+        "\n".join(row + end for row, end in zip(rows, (",altitude_m", ",2.5", ",-1", ",far"), strict=True))
+    )
+    found = places_of(dives_of([str(mission)]), str(table))
+    np.testing.assert_array_equal(found[:, 2], [2.5, np.nan, np.nan])
+    table.write_text(rows[0])
+    assert np.isnan(places_of(dives_of([str(mission)]), str(table))).all()
 
 
 @pytest.mark.parametrize(("text", "message"), [("a,b\n1,2\n", "no column picture"), ("", "no column picture")])

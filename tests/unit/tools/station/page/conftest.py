@@ -1,29 +1,15 @@
 """A real browser that looks at a station's pages; skipped where there is none."""
 
-import os
-import pathlib
-
 import pytest
+from browser import started
 
-CHROMIUM = os.environ.get("STILLWATCH_CHROMIUM", "/usr/bin/chromium")
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
 NO_PAGE = "status of 404"  # asked for on purpose, where a refusal is looked at
 SIZES = {"desk": (1440, 900), "phone": (390, 844)}
 
 
 @pytest.fixture(scope="module")
 def browser():
-    """One browser for the tests of a module: while it lives, nobody else in the process can run an event loop."""
-    if not pathlib.Path(CHROMIUM).exists():
-        pytest.skip(f"no browser at {CHROMIUM}")
-    api = pytest.importorskip("playwright.sync_api", reason="no playwright")
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
+    yield from started()
 
 
 @pytest.fixture
