@@ -48,7 +48,7 @@ def test_the_wheel_holds_the_tree_and_nothing_else(wheel):
         f"stillwatch/{path.relative_to(ROOT)}".replace("stillwatch/agent/", "stillwatch/")
         for room in ROOMS
         for path in (ROOT / room).rglob("*")
-        if path.suffix in {".py", ".toml", ".swenc", ".npz", ".json", ".html", ".css", ".js", ".svg"}
+        if path.suffix in {".py", ".toml", ".swenc", ".npz", ".json", ".html", ".css", ".js", ".svg", ".txt"}
     }
     assert held == wanted
 
