@@ -63,6 +63,11 @@ ClumpIds = Annotated[np.ndarray, array_of("int64 int32", "m")]
 ClumpLogs = Annotated[np.ndarray, array_of("int8", "v", "d")]
 ClumpCodes = Annotated[np.ndarray, array_of("int8", "v", "e")]
 ClumpSteps = Annotated[np.ndarray, array_of("float32", "v")]
+ComponentCounts = Annotated[np.ndarray, array_of("float32", "k")]
+ComponentRows = Annotated[np.ndarray, array_of("int16", "k", "d")]
+ComponentLogs = Annotated[np.ndarray, array_of("int8", "k", "d")]
+ComponentCodes = Annotated[np.ndarray, array_of("int8", "k", "e")]
+ComponentSteps = Annotated[np.ndarray, array_of("float32", "k")]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, eq=False, tag_field="kind", tag="message"):
@@ -264,6 +269,7 @@ class Clumps(Message, tag="clumps", kw_only=True, frozen=True):
     variances exp(variance_logs * log_scale + log_offset). Of a full mixture `correlations` hold, row by row, what is
     below the diagonal of the Cholesky factor of a clump's correlations, e = d (d - 1) / 2, times the clump's
     `correlation_steps`; the diagonal makes each row of unit length. `variances` is an older form of the logs.
+    Components, where they are told, are in the same scales: with them a learner goes on where the sender is.
     """
 
     which: Annotated[str, Meta(pattern=MODEL_PATTERN)]
@@ -289,6 +295,12 @@ class Clumps(Message, tag="clumps", kw_only=True, frozen=True):
     correlation_steps: ClumpSteps | None = None
     shift: Annotated[ColumnScale | None, Meta(description="of the units that the learner measures its prior in")] = None
     scale: Annotated[ColumnScale | None, Meta(description="of these units, above 0")] = None
+    component_ids: Annotated[Ids | None, Meta(description="components of the learner's newest model")] = None
+    component_counts: Annotated[ComponentCounts | None, Meta(description="samples of each, not below 0")] = None
+    component_means: Annotated[ComponentRows | None, Meta(description="in 32767ths of mean_scale")] = None
+    component_variance_logs: ComponentLogs | None = None
+    component_correlations: ComponentCodes | None = None
+    component_correlation_steps: ComponentSteps | None = None
 
 
 class Exemplar(Message, tag="exemplar", kw_only=True, frozen=True):

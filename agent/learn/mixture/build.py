@@ -337,14 +337,17 @@ class ModelBuilder(Posterior):
                 break
         return self._end(items)
 
-    def keep(self, items: Items) -> BuildReport:
-        """Let the components that are there settle on all items, without moves; return what was done."""
+    def keep(self, items: Items, *, settle: bool) -> BuildReport:
+        """Take the components that are there for all items, without moves; return what was done.
+
+        settle : whether they are to fit the items, or stay what they are: learnt from more than is here
+        """
         self._fresh = items.n_items
         self.report = BuildReport()
         self.identities.begin_epoch()
         self.loss[:] = np.inf
         self.expect_dense(items)
-        return self._end(items)
+        return self._end(items) if settle else self.report
 
     def _end(self, items: Items) -> BuildReport:
         self.settle(items, self.max_iterations)

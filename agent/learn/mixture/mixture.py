@@ -212,6 +212,7 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
 
     def _learn(self) -> None:
         """One round of the algorithm: model building on all items, then compression of them."""
+        self._measure_again()
         normaliser, (rows,) = self._drain()
         items = self._items
         if self.halflife is not None:
@@ -290,7 +291,9 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
 
         count (n,) float64, points each stands for; mean (n, D); variance (n_clumps, D) or covariance (n_clumps,
         D (D + 1) / 2), packed, of the first n_clumps: the others are singlets; component (n,) int64, id of the
-        likeliest; shift, scale (D,): the units that the prior is measured in.
+        likeliest; shift, scale (D,): the units that the prior is measured in. And the K components, as `summary` has
+        them, which points that are clumps now have formed: component_id, component_count, component_mean,
+        component_variance or component_covariance.
         """
         normaliser = self._units()
         return views.clumps_of(self._items, self._builder, normaliser)
@@ -308,9 +311,10 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         Parameters
         ----------
         clumps : mapping of str to ndarray
-            As `clumps_` gives them, in any precision. Components stay as `component` says; it may be missing: then the
-            model is built from one. `shift` and `scale` may be: then the prior is measured in the spread of what is
-            here.
+            As `clumps_` gives them, in any precision. With the components the model is the other one's, and goes on
+            from there. They may be missing: then a component is what the clumps of one `component` make. This may be
+            missing too: then the model is built from one. `shift` and `scale` may be: then the prior is measured in
+            the spread of what is here.
         **settings
             As the constructor has them; those of the learner that the clumps come from give its model. `memory`,
             where it is not given, is the default or what the clumps need.
@@ -336,8 +340,9 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         model._normaliser = views.units_of(found, by_column=model._by_column)
         views.take_clumps(found, model._items, model._builder, model._normaliser)
         model.n_seen_ = round(model._items.total)
+        are_told = views.take_components(found, model._items, model._builder, model._normaliser)
         if model._builder.n_components:  # as they were chosen from more than what is here
-            model._finish_epoch(model._builder.keep(model._items))
+            model._finish_epoch(model._builder.keep(model._items, settle=not are_told))
         else:
             model._finish_epoch(model._builder.build(model._items, warm=False, merges=True, fresh=n))
         return model

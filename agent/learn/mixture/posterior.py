@@ -174,6 +174,15 @@ class Posterior:
         self.identities.take(ids)
         self._start(items, label, len(ids))
 
+    def go_on_from(self, ids: np.ndarray) -> None:
+        """Begin with the components whose statistics stand in the family's first places; `ids` are their names."""
+        self.identities.take(ids)
+        self.n_components = len(ids)
+        self.tried[: len(ids)] = 0.0
+        for place in range(len(ids)):
+            self.family.fit(place)
+        self.update_sticks()
+
     def _start(self, items: Items, label: np.ndarray, n_components: int) -> None:
         n = items.n_items
         self.n_components = n_components

@@ -17,6 +17,10 @@ from stillwatch.learn.mixture.predictive import StudentMixture
 from stillwatch.learn.mixture.priors import Normaliser
 from stillwatch.learn.mixture.saved import Totals, width_of
 
+ENOUGH = (
+    400  # rows that measure the units well: where an epoch was flushed with fewer, the next one measures them again
+)
+
 Predictive = TypeVar("Predictive")
 
 
@@ -43,7 +47,7 @@ class StreamedModel(Estimator, Generic[Predictive]):
 
     @property
     def _rows_of_first_epoch(self) -> int:
-        """Rows that the units are measured in."""
+        """Rows that the units are measured in; where it is flushed before, see `_measure_again`."""
         return self.rows_per_epoch
 
     @property
@@ -122,6 +126,20 @@ class StreamedModel(Estimator, Generic[Predictive]):
         self.widened_ += 1
         old = self._normaliser
         self._normaliser = old.widened(self._pending[:end], by_column=self._by_column)
+        views.rescale(self._builder, self._items, old, self._normaliser)
+
+    def _measure_again(self) -> None:
+        """Let units that were measured in too few rows become those of all that is held and waits.
+
+        A flush that comes early, for a first model after a few frames, must not decide the units of a life: what is
+        alike for a second differs by far more in a minute, and a prior of that second makes too many components.
+        """
+        old = self._normaliser
+        if old is None or self.n_seen_ >= min(self._rows_of_first_epoch, ENOUGH):
+            return
+        rows = self._pending[: self._n_pending]
+        rows = old.apply(rows[~old.is_far(rows)])
+        self._normaliser = views.units_of_all(self._items, self._builder, rows, old, by_column=self._by_column)
         views.rescale(self._builder, self._items, old, self._normaliser)
 
     @property

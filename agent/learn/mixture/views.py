@@ -71,6 +71,18 @@ def rescale(builder: ModelBuilder, items: Items, old: Normaliser, new: Normalise
         family.fit(place)
 
 
+def units_of_all(
+    items: Items, builder: ModelBuilder, rows: np.ndarray, old: Normaliser, *, by_column: bool
+) -> Normaliser:
+    """Return the units of what is held and of rows besides, all given in old units; rows : (n, n_dims), float64."""
+    n, family = items.n_items, builder.family
+    x = np.concatenate([items.x[:n], rows])
+    count = np.append(items.counts[:n], np.ones(len(rows)))
+    found = {"count": count, "mean": x * old.scale + old.shift}
+    found[SECOND[family.covariance]] = family.clump_moments(items) * square_units(family.covariance, old)
+    return units_of(found, by_column=by_column)
+
+
 def fade(items: Items, factor: float) -> None:
     """Let all that is held count `factor` of what it did."""
     items.counts[: items.n_items] *= factor
@@ -131,14 +143,15 @@ def covariances_of(summary: Mapping[str, np.ndarray], n_dims: int) -> np.ndarray
 def clumps_of(items: Items, builder: ModelBuilder, normaliser: Normaliser) -> dict[str, np.ndarray]:
     """Return what is kept of the data, in its units, as `MemoryBoundedMixture.clumps_` says."""
     n, family = items.n_items, builder.family
+    second, components = SECOND[family.covariance], summary_of(builder, normaliser)
     return {
         "count": items.counts[:n].copy(),
         "mean": items.x[:n] * normaliser.scale + normaliser.shift,
-        SECOND[family.covariance]: family.clump_moments(items) * square_units(family.covariance, normaliser),
+        second: family.clump_moments(items) * square_units(family.covariance, normaliser),
         "component": builder.identities.id[builder.likeliest(items)],
         "shift": normaliser.shift.copy(),
         "scale": normaliser.scale.copy(),
-    }
+    } | {f"component_{name}": components[name] for name in ("id", "count", "mean", second)}
 
 
 def check_clumps(clumps: Mapping[str, np.ndarray], covariance: str) -> dict[str, np.ndarray]:
@@ -147,8 +160,11 @@ def check_clumps(clumps: Mapping[str, np.ndarray], covariance: str) -> dict[str,
     missing = [name for name in ("count", "mean", second) if name not in clumps]
     if missing:
         raise SnapshotError(f"{where}: {', '.join(missing)} missing for a {covariance} mixture")
-    ids = {"component"}
-    known = {"count", "mean", second, "component", "shift", "scale"} & set(clumps)
+    ids = {"component", "component_id"}
+    parts = {f"component_{name}" for name in ("id", "count", "mean", second)}
+    if parts & set(clumps) and (missing := sorted(parts - set(clumps))):
+        raise SnapshotError(f"{where}: {', '.join(missing)} missing: components are told whole or not at all")
+    known = ({"count", "mean", second, "component", "shift", "scale"} | parts) & set(clumps)
     found = {name: np.array(clumps[name], np.int64 if name in ids else np.float64) for name in sorted(known)}
     if found["mean"].ndim != 2 or 0 in found["mean"].shape:
         raise SnapshotError(f"{where}: mean has shape {found['mean'].shape}, must be (n, n_features), n >= 1")
@@ -156,17 +172,28 @@ def check_clumps(clumps: Mapping[str, np.ndarray], covariance: str) -> dict[str,
     if n_clumps > n:
         raise SnapshotError(f"{where}: {n_clumps} rows of {second} for {n} means")
     width = d if covariance == "diagonal" else d * (d + 1) // 2
+    k = found.get("component_id", np.zeros(0)).size
     shapes = {"count": (n,), second: (n_clumps, width), "component": (n,), "shift": (d,), "scale": (d,)}
+    shapes |= {
+        "component_id": (k,),
+        "component_count": (k,),
+        "component_mean": (k, d),
+        f"component_{second}": (k, width),
+    }
     for name, array in found.items():
         if array.shape != shapes.get(name, (n, d)):
             raise SnapshotError(f"{where}: {name} has shape {array.shape}, must be {shapes[name]}")
         if not np.isfinite(array).all():
             raise SnapshotError(f"{where}: {name} is not finite")
-    variances = found[second] if covariance == "diagonal" else found[second][:, np.cumsum(np.arange(1, d + 1)) - 1]
-    for name, least in {"count": SMALLEST, "scale": SMALLEST, second: 0.0, "component": 0}.items():
-        array = variances if name == second else found.get(name, np.zeros(0))
+    diagonal = np.arange(d) if covariance == "diagonal" else np.cumsum(np.arange(1, d + 1)) - 1
+    limits = {"count": SMALLEST, "scale": SMALLEST, "component": 0, "component_id": 0, "component_count": 0.0}
+    for name, least in (limits | {second: 0.0, f"component_{second}": 0.0}).items():
+        array = found.get(name, np.zeros(0))
+        array = array[:, diagonal] if name.endswith(second) and array.size else array
         if array.size and array.min() < least:
             raise SnapshotError(f"{where}: {name} is {array.min():g}, must be at least {least:g}")
+    if k != len(np.unique(found.get("component_id", np.zeros(0)))):
+        raise SnapshotError(f"{where}: a component_id appears twice")
     return found
 
 
@@ -190,7 +217,7 @@ def units_of(clumps: dict[str, np.ndarray], *, by_column: bool) -> Normaliser:
 
 
 def take_clumps(clumps: dict[str, np.ndarray], items: Items, builder: ModelBuilder, normaliser: Normaliser) -> None:
-    """Fill empty items with received clumps and singlets, and begin from the components that they name, if any."""
+    """Fill empty items with received clumps and singlets."""
     family, place = builder.family, builder.family.merged
     mean = (clumps["mean"] - normaliser.shift) / normaliser.scale
     second = clumps[SECOND[family.covariance]] / square_units(family.covariance, normaliser)
@@ -202,9 +229,27 @@ def take_clumps(clumps: dict[str, np.ndarray], items: Items, builder: ModelBuild
         family.summarise(items, row, moments, place)
     items.n_clumps = items.n_items = len(second)
     items.append(mean[len(second) :], clumps["count"][len(second) :])
+
+
+def take_components(clumps: dict[str, np.ndarray], items: Items, builder: ModelBuilder, normaliser: Normaliser) -> bool:
+    """Begin from the components that came with received clumps, or else from those that these name, if any fit.
+
+    Returns whether they came, with statistics of their own.
+    """
+    family = builder.family
+    told = clumps.get("component_id", np.zeros(0, np.int64))
+    if 0 < len(told) <= family.capacity:
+        k, moments, second = len(told), family.moments, f"component_{SECOND[family.covariance]}"
+        moments.count[:k] = clumps["component_count"]
+        moments.mean[:k] = (clumps["component_mean"] - normaliser.shift) / normaliser.scale
+        average = clumps[second] / square_units(family.covariance, normaliser)
+        moments.scatter[:k] = average * clumps["component_count"][:, None]
+        builder.go_on_from(told)
+        return True
     ids, label = np.unique(clumps.get("component", np.zeros(0, np.int64)), return_inverse=True)
     if 0 < len(ids) <= family.capacity:
         builder.start_from(items, label, ids)
+    return False
 
 
 def report_of(

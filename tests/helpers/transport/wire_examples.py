@@ -182,6 +182,12 @@ def _written() -> list[m.Message]:
             correlation_steps=_grid("f4", 2),
             shift=_grid("f4", 3),
             scale=_grid("f4", 3),
+            component_ids=np.array([19, 4], np.int32),
+            component_counts=_grid("f4", 2),
+            component_means=_grid("i2", 2, 3),
+            component_variance_logs=_grid("i1", 2, 3),
+            component_correlations=_grid("i1", 2, 3),
+            component_correlation_steps=_grid("f4", 2),
         ),
         m.Exemplar(
             **HEADER,

@@ -75,11 +75,18 @@ def test_the_clumps_of_the_last_epoch_are_told_after_the_models_with_what_they_t
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("clip", "n_learnt"), [("vtest_384x288", 600), ("bottle_table", 500), ("car_overhead", 250)]
-)  # the first two thirds or so
-def test_patches_of_real_clips(clip, n_learnt):
+    ("clip", "n_learnt"),
+    [
+        ("surveillance/vtest_384x288", 600),
+        ("surveillance/bottle_table", 500),
+        ("surveillance/car_overhead", 250),
+        ("underwater/habcam_transect", 300),
+    ],
+)  # the first half to two thirds
+def test_both_mixtures_of_real_clips(clip, n_learnt):
     data = find_data_or_none(None)
     if data is None:
         pytest.skip("no shared data")
-    run = run_on(str(data / "surveillance" / f"{clip}.mp4"), n_learnt)
+    run = run_on(str(data / f"{clip}.mp4"), n_learnt)
     assert abs(difference(run, "patches")) < WITHIN
+    assert abs(difference(run, "scenes")) < WITHIN

@@ -56,10 +56,36 @@ def test_each_clump_names_the_component_it_is_of(form):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_with_the_components_the_model_is_the_others_and_goes_on_as_it_does(form):
+    model = MemoryBoundedMixture(memory=800, **settings(form)).fit(curve(6000))
+    clumps = model.clumps_
+    again = MemoryBoundedMixture.from_clumps(clumps, memory=800, **settings(form))
+    held = curve(2000, 1)
+    np.testing.assert_allclose(again.score_samples(held), model.score_samples(held), atol=1e-6)
+    np.testing.assert_array_equal(again.predict(held), model.predict(held))
+    more = curve(8000, 0)[6000:]
+    assert abs(again.partial_fit(more).score(held) - model.partial_fit(more).score(held)) < 0.05
+    assert again.n_seen_ == model.n_seen_
+
+
+@pytest.mark.parametrize("covariance", FAMILIES)
+def test_components_that_no_clump_is_of_are_there_too(covariance):
+    """A memory of fewer clumps than there are components: what the clumps alone make of them has fewer."""
+    rows = curve(3900)
+    model = MemoryBoundedMixture(memory=400, epoch_size=390, covariance=covariance).fit(rows)
+    clumps = model.clumps_
+    assert len(np.unique(clumps["component"])) < model.n_components_
+    again = MemoryBoundedMixture.from_clumps(clumps, covariance=covariance)
+    assert again.n_components_ == model.n_components_
+    assert again.score(rows) == pytest.approx(model.score(rows), abs=1e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("left_out", [(), ("component",), ("component", "shift", "scale")])
 def test_a_model_of_the_clumps_alone_scores_held_out_rows_within_a_twentieth_of_a_nat(left_out, form):
     model = model_of_the_curve(**settings(form))
     clumps = {name: array for name, array in model.clumps_.items() if name not in left_out}
+    clumps = {name: array for name, array in clumps.items() if not name.startswith("component_")}
     again = MemoryBoundedMixture.from_clumps(clumps, **settings(form))
     held = curve(2000, 1)
     assert abs(again.score(held) - model.score(held)) < 0.05
@@ -119,6 +145,12 @@ def test_memory_is_what_the_clumps_need_and_a_smaller_one_is_refused():
         ("scale", np.zeros(4), "scale is 0, must be at least"),
         ("component", np.zeros((1, 1), int), "component has shape"),
         ("component", -1, "component is -1, must be at least 0"),
+        ("component_mean", None, "component_mean missing: components are told whole"),
+        ("component_count", np.ones((1, 1)), r"component_count has shape \(1, 1\), must be"),
+        ("component_count", -1.0, "component_count is -1, must be at least 0"),
+        ("component_variance", -1.0, "component_variance is -1, must be at least 0"),
+        ("component_mean", np.nan, "component_mean is not finite"),
+        ("component_id", 3, "a component_id appears twice"),
     ],
 )
 def test_clumps_that_cannot_be_are_refused_with_what_is_wrong(name, value, message):

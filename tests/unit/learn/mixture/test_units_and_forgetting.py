@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from mixture_cases import FAMILIES, FORMS, clusters, covariance_of
 
+from stillwatch.learn import Normaliser
 from stillwatch.learn.mixture.mixture import MemoryBoundedMixture
 
 
@@ -47,6 +48,33 @@ def test_rows_that_wait_far_out_are_part_of_the_state_and_of_any_cut(cuts):
         parts.partial_fit(rows[start : start + n])
     for name, array in whole.state().items():
         np.testing.assert_array_equal(array, parts.state()[name])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_first_model_of_a_few_rows_does_not_decide_the_units(form):
+    """Neighbouring rows are alike, as a camera's first frames are; the first model is asked for after eight of them."""
+    rng = np.random.default_rng(8)
+    steps = rng.normal(size=(3000, 3)) * [1.0, 0.5, 2.0]
+    rows = 0.2 * np.cumsum(steps, axis=0) % 10.0 + 100.0
+    whole = learner(form).partial_fit(rows).flush()
+    early = learner(form)
+    for first, last in ((0, 8), (8, 24), (24, 56)):
+        early.partial_fit(rows[first:last]).flush()
+        np.testing.assert_allclose(early.summary()["shift"], rows[:last].mean(axis=0), rtol=1e-5)
+        of_rows = Normaliser.measure(rows[:last], by_column=form == "diagonal")
+        np.testing.assert_allclose(early.summary()["scale"], of_rows.scale, rtol=1e-4)
+    early.partial_fit(rows[56:]).flush()
+    assert early.n_seen_ == 3000
+    assert early.refused_ == 0
+    np.testing.assert_allclose(early.summary()["scale"], whole.summary()["scale"], rtol=0.6)
+    assert abs(early.score(rows) - whole.score(rows)) < 0.2
+
+
+def test_enough_rows_settle_the_units():
+    rows = np.random.default_rng(9).normal(size=(1500, 3))
+    model = MemoryBoundedMixture(memory=1200).partial_fit(rows[:450]).flush()
+    scale = model.summary()["scale"]
+    np.testing.assert_array_equal(model.partial_fit(rows[450:] * 5.0).flush().summary()["scale"], scale)
 
 
 def test_a_few_rows_absurdly_far_out_are_refused_and_widen_nothing():

@@ -39,6 +39,14 @@ def clumps(n_clumps=6, n_singlets=3, *, full=False, seed=0, spread=1.0):
     }
 
 
+def components(k=5, *, full=False, seed=1):
+    """Return components as `clumps_` has them beside clumps."""
+    made = clumps(k, 0, full=full, seed=seed)
+    second = "covariance" if full else "variance"
+    parts = {f"component_{name}": made[name] for name in ("count", "mean", second)}
+    return parts | {"component_id": np.arange(k)[::-1] * 7}
+
+
 def sent(held, **fields) -> m.Clumps:
     made = m.Clumps(**HEADER, which="patches", model_epoch=1, **clump_fields(held) | fields)
     back = decode(encode(made))
@@ -70,6 +78,42 @@ def test_what_is_sent_comes_back_as_it_was_to_the_precision_of_its_form(n_clumps
         assert (np.linalg.eigvalsh(ours) > 0.0).all()
     else:
         np.testing.assert_allclose(found[second], held[second], rtol=0.05)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_components_come_back_as_the_clumps_do(full):
+    held = clumps(full=full) | components(full=full)
+    found = clump_arrays(sent(held))
+    assert set(found) == set(held)
+    np.testing.assert_array_equal(found["component_id"], held["component_id"])
+    np.testing.assert_array_equal(found["component_count"], held["component_count"])
+    reach = np.ptp(np.concatenate([held["mean"], held["component_mean"]]), axis=0)
+    for name, steps in (("mean", 2048), ("component_mean", 60_000)):
+        assert (np.abs(found[name] - held[name]) <= reach / steps + 1e-4).all()
+    if full:
+        for name in ("covariance", "component_covariance"):
+            theirs, ours = unpacked(held[name]), unpacked(found[name])
+            np.testing.assert_allclose(np.einsum("nii->ni", ours), np.einsum("nii->ni", theirs), rtol=0.05)
+            assert (np.linalg.eigvalsh(ours) > 0.0).all()
+    else:
+        for name in ("variance", "component_variance"):
+            np.testing.assert_allclose(found[name], held[name], rtol=0.05)
+
+
+def test_components_that_would_take_more_than_half_of_a_message_stay_out():
+    held = clumps(100) | components(200)
+    assert "component_id" in clump_arrays(sent(held))
+    cut = m.Clumps(**HEADER, which="patches", model_epoch=1, **clump_fields(held, most_bytes=10_000))
+    assert len(encode(cut)) <= 10_000
+    found = clump_arrays(cut)
+    assert "component_id" not in found
+    assert len(found["count"]) > 50
+
+
+@pytest.mark.parametrize("name", ["component_ids", "component_counts", "component_means", "component_variance_logs"])
+def test_components_of_which_a_part_is_missing_are_not_told(name):
+    broken = msgspec.structs.replace(sent(clumps() | components()), **{name: None})
+    assert not [part for part in clump_arrays(broken) if part.startswith("component_")]
 
 
 def test_a_clump_of_fewer_points_than_dimensions_comes_back_positive_definite():

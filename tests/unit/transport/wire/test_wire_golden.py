@@ -14,8 +14,8 @@ from stillwatch.transport.wire.messages import LogNotice
 
 FILES = sorted((GOLDEN / "wire_v2").glob("*.msgpack"))
 EARLIER = sorted(
-    path for old in ("*.msgpack", "earlier/*.msgpack") for path in (GOLDEN / "wire_v1").glob(old)
-)  # of before a field was added: kind_number
+    path for old in ("wire_v1/*.msgpack", "wire_v?/earlier/*.msgpack") for path in GOLDEN.glob(old)
+)  # of before fields were added: an alert's kind_number, the components of clumps
 
 
 def test_there_is_a_file_for_every_kind():
