@@ -357,7 +357,9 @@ class Agent:
         resident, limit = health.rss_bytes(), self._config.limits.memory_bytes
         if resident > limit and not self._is_over:
             self._is_over = True
-            self._tell("error", "memory", f"{resident} bytes resident, over limits.memory_bytes {limit}")
+            told = f"{resident / 1e6:.0f} MB of memory in use, over limits.memory_bytes ({limit / 1e6:.0f} MB)"
+            remedy = "large pictures need much while they are decoded: a smaller stream, or a higher limit"
+            self._tell("error", "memory", f"{told}; the run goes on; {remedy}")
 
     def _reload(self) -> None:
         """Read the config again; what is wrong with it is told, and changes nothing."""

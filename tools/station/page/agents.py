@@ -20,6 +20,7 @@ from stillwatch.tools.station.page.alerts import newest_of, outlines, position_o
 from stillwatch.tools.station.page.asking import Ask
 from stillwatch.tools.station.page.learnt import in_view, visits
 from stillwatch.tools.station.page.wording import cleaned
+from stillwatch.tools.station.store import MOST_WAITING
 
 NS = 10**9
 DAY_NS = 86_400 * NS
@@ -49,6 +50,7 @@ def _fleet(ask: Ask) -> dict[str, Any]:
     n_heard = sum(bool(row["heard_ns"]) and not _is_silent(row, now_ns) for row in rows)
     n_waiting = sum(row["waiting"] for row in rows)
     lead = f"{wording.plural(len(rows), 'agent')}, {n_heard} heard now. "
+    lead += "At least " if any(row["waiting"] >= MOST_WAITING for row in rows) else ""
     lead += (
         f"{wording.plural(n_waiting, 'alert waits', 'alerts wait')} to be looked at."
         if n_waiting
@@ -207,7 +209,7 @@ def _now_facts(row: Row) -> list[tuple[str, str, str]]:
     return [
         ("Novelty now", f"{row['novelty']:.1f}" if is_scored else "", "deviations above the usual" * is_scored),
         ("Frames", words.number(row["frames"]), f"{row['rate_hz']:.1f} a second" if row["rate_hz"] else ""),
-        ("Alerts to look at", words.number(row["waiting"]), ""),
+        ("Alerts to look at", wording.waiting(row["waiting"]), ""),
         ("Learning", f"{row['learning']:.0%}" if row["learning"] < 1.0 else "", ""),
         ("Not sure", cleaned(words.unsure(unsure), 64), "alerts may be missing, or wrong" if unsure else ""),
         ("Did not come", words.number(row["lost"]) if row["lost"] else "", "messages"),

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from stillwatch.tools.shared import words
+from stillwatch.tools.station.store import MOST_WAITING
 
 GOOD = ("live", "ok", "good", "heard")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -60,6 +61,11 @@ def unbroken(text: str) -> str:
     return re.sub(r"(?<=\d) (?=\d{3}\b)", "\u202f", text)
 
 
+def waiting(count: int) -> str:
+    """Return how many alerts wait: "1 000+" where nobody counted further."""
+    return words.number(count) + ("+" if count >= MOST_WAITING else "")
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """Return a count and its noun."""
     return f"{words.number(count)} {one if count == 1 else many or one + 's'}"
@@ -72,4 +78,5 @@ FILTERS: dict[str, Any] = {
     "state_class": state_class,
     "title_of": words.title_of,
     "number": words.number,
+    "waiting": waiting,
 }

@@ -10,6 +10,7 @@ import pytest
 from filled_station import AGENTS, PASSWORD, Station, alert, client_of, drawn
 from wire_examples import examples
 
+from stillwatch.tools.station.page import agents, wording
 from stillwatch.tools.station.page.app import WAYS
 from stillwatch.tools.station.page.description import OPERATIONS
 from stillwatch.transport.wire import encode
@@ -348,3 +349,14 @@ def test_a_login_lets_in_by_role_and_a_logout_out(tmp_path):
     assert client.post("/logout", data={"csrf": csrf_of(client, "/alerts/1")}).status_code == 303
     assert client.get("/alerts").status_code == 303
     own.store.close()
+
+
+def test_where_nobody_counted_further_the_number_of_alerts_that_wait_is_said_to_be_a_least(client, monkeypatch):
+    for module in (agents, wording):
+        monkeypatch.setattr(module, "MOST_WAITING", 3)
+    fleet = client.get("/").text
+    assert re.search(r"At least \d+ alerts wait to be looked at", fleet)
+    assert re.search(r">\d+\+ to look at<", fleet)
+    assert re.search(r"\d+\+<span class=\"hidden\"> not acknowledged", client.get("/parts/waiting").text)
+    monkeypatch.undo()
+    assert "At least" not in client.get("/").text
