@@ -90,6 +90,11 @@ pages: $(STAMP) ## what is made of tables: wire pages, keys that shipped configs
 	for config in configs/*.toml; do $(BIN)/stillwatch complete-config $$config >build/page && cp build/page $$config || exit 1; done
 	$(BIN)/python tests/golden/make_wire.py
 
+drawings: $(STAMP) ## the pictures of docs/concepts.md, from a run of the road world
+	@rm -rf build/road && mkdir -p build docs/pictures
+	$(BIN)/stillwatch run 'synthetic:road?seed=4&n_frames=501' --out build/road --set 'publish.endpoint=""' --quiet
+	$(BIN)/python -m stillwatch.tools.pages.drawings build/road docs/pictures
+
 docs: $(STAMP) ## the documentation site, into build/site; needs the extra "docs"
 	@mkdir -p docs/reference
 	$(BIN)/stillwatch reference commands >docs/reference/commands.md
@@ -105,4 +110,4 @@ clean: ## what builds leave behind
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: setup kernels kernels-bounds demo test test-nojit test-bounds test-opencv4 soak perf check format typecheck bench pages docs build clean help
+.PHONY: setup kernels kernels-bounds demo test test-nojit test-bounds test-opencv4 soak perf check format typecheck bench pages drawings docs build clean help
