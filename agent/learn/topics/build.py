@@ -19,6 +19,7 @@ from stillwatch.learn.topics.words import as_words
 
 BY_AGE = -2  # in place of a word that a split begins from: it begins between fresh words and older ones
 REFINEMENTS = 4  # restricted updates with the documents' weights, after those of the mixture's split
+SMALLEST = float(np.finfo(np.float64).tiny)
 SETTLED = 1e-3  # the largest change of a share below which they end
 
 
@@ -127,7 +128,7 @@ class TopicBuilder(ModelBuilder):
             np.multiply(weights, share, out=parts[0])
             np.subtract(weights, parts[0], out=parts[1])
             masses = parts.sum(axis=1)
-            if not masses.min() > 0.0:
+            if not masses.min() > masses.max() * SMALLEST:  # a side of next to nothing: its odds have no logarithm
                 return
             for side, child in enumerate(children):
                 family.collect(items, rows, parts[side], centre, family.moments, child)

@@ -94,3 +94,15 @@ def test_clumps_of_one_word_are_words(small):
     assert told[0][0] == told[1][0]
     np.testing.assert_allclose(told[0][1], told[1][1], rtol=1e-9)
     np.testing.assert_allclose(told[0][2], told[1][2], rtol=1e-6, atol=1e-6)
+
+
+def test_a_split_by_age_whose_fresh_side_weighs_next_to_nothing_is_left_as_it_is(small):
+    words = words_of(*small, N_DOCUMENTS)
+    builder = builder_of(words, N_DOCUMENTS, 1)
+    update(builder, words, 2)
+    builder._fresh = 5
+    rows, weights = np.arange(words.n_items), np.ones(words.n_items)
+    weights[:5] = 1e-310  # less than the smallest number that has an inverse
+    share = np.empty(words.n_items)
+    builder._split_by_age(words, rows, weights, 0, share)
+    assert share.tolist() == [1.0] * 5 + [0.0] * (words.n_items - 5)
