@@ -10,13 +10,14 @@ import numpy as np
 
 from stillwatch.base import Recorded, record_bytes, saved, saved_array
 from stillwatch.epochs import PATCHES, Models
+from stillwatch.events.news import is_news
 from stillwatch.events.rules import (
     ALWAYS,
     BIRTH_EPOCHS,
     FOLLOWED,
     LASTING_EPOCHS,
     LEAST_PATCHES,
-    LONGER_AWAY,
+    MOST_MISSING,
     NS,
     PRESENCE_FRAMES,
     RARE,
@@ -39,7 +40,8 @@ class _Followed:
     that was told and that it came back from. presence: share of
     frames in which it is seen, lately; usual: what that was when it was seen last.
     epoch: of the model seen last. n_models: seen so far. event_models: how many of them when an event that no
-    category was told of was open last, -1 without one. in_event: whether one is open.
+    category was told of was open last, -1 without one. in_event: whether one is open. t_ns: stream time of the last
+    frame, -1 before the first; blind_ns: so much of it went by in weather. All other times are without that.
     """
 
     id: np.ndarray = saved_array((FOLLOWED,), np.int64, fill=-1, low=-1)
@@ -50,6 +52,7 @@ class _Followed:
     from_event: np.ndarray = saved_array((FOLLOWED,), np.bool_)
     told: np.ndarray = saved_array((FOLLOWED,), np.bool_)
     gone: np.ndarray = saved_array((FOLLOWED,), np.bool_)
+    with_most: np.ndarray = saved_array((FOLLOWED,), np.bool_)
     run: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
     away_ns: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
     longest_ns: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
@@ -60,6 +63,8 @@ class _Followed:
     n_models: int = saved(0, low=0)
     event_models: int = saved(-1, low=-1)
     in_event: bool = saved(False)
+    t_ns: int = saved(-1, low=-1)
+    blind_ns: int = saved(0, low=0)
 
 
 class CategoryLife(Recorded):
@@ -75,25 +80,39 @@ class CategoryLife(Recorded):
         """Take one scored frame; return (kind, component id) of what happened: new_category, returned, vanished.
 
         Nothing is told while an event is open: the alert tells of it. A new category and an absence are told after it,
-        a return is not.
+        a return is not. Frames that are hardly judged, for the weather, say nothing of who is there: for them no time
+        goes by, and what is learnt then is no category.
         """
         followed = self._followed
+        t_ns = self._watched(t_ns, score.was_judged)
         if in_event and (followed.event_models >= 0 or not followed.in_event):
             followed.event_models = followed.n_models
         followed.in_event = in_event
         happened: list[tuple[EventKind, int]] = []
         ids = models[PATCHES].ids
         if models.epoch != followed.epoch:
-            happened += self._model_changed(t_ns, ids, models.epoch)
+            happened += self._model_changed(t_ns, ids, models.epoch, score.was_judged)
+        if not score.was_judged:
+            return []
         if score.labels is None:
             return happened
         rows = self._rows_of(ids)
         counts = np.bincount(score.labels[score.labels >= 0], minlength=len(ids))[: len(ids)]
         is_seen = counts >= LEAST_PATCHES
         known = rows >= 0
-        happened += self._returned(t_ns, rows[known & is_seen])
+        seen, missing = rows[known & is_seen], rows[known & ~is_seen]
+        same_picture = self._is_same_picture(seen, missing)
+        happened += self._returned(t_ns, seen, same_picture)
         self._take_note(t_ns, rows[known], is_seen[known])
-        return happened + self._vanished(t_ns, rows[known & ~is_seen])
+        return happened + self._vanished(t_ns, missing, same_picture)
+
+    def _watched(self, t_ns: int, was_judged: bool) -> int:
+        """Return the time by which absences are measured: the stream's, but that it stands still in weather."""
+        followed = self._followed
+        if not was_judged and followed.t_ns >= 0:
+            followed.blind_ns += max(t_ns - followed.t_ns, 0)
+        followed.t_ns = t_ns
+        return t_ns - followed.blind_ns
 
     def _rows_of(self, ids: np.ndarray) -> np.ndarray:
         """Return the table's row of each component, -1 where it has none."""
@@ -103,13 +122,13 @@ class CategoryLife(Recorded):
         rows = order[np.minimum(place, FOLLOWED - 1)]
         return np.where(own[rows] == ids, rows, -1)
 
-    def _model_changed(self, t_ns: int, ids: np.ndarray, epoch: int) -> list[tuple[EventKind, int]]:
+    def _model_changed(self, t_ns: int, ids: np.ndarray, epoch: int, was_judged: bool) -> list[tuple[EventKind, int]]:
         """Enter new components, count the life of old ones, drop those that the model dropped."""
         followed = self._followed
         followed.epoch, followed.n_models = epoch, followed.n_models + 1
         followed.id[~np.isin(followed.id, ids)] = -1
         for new in ids[~np.isin(ids, followed.id)]:
-            self._enter(int(new), t_ns)
+            self._enter(int(new), t_ns, was_judged)
         alive = followed.id >= 0
         followed.epochs[alive] += 1
         grown = alive & followed.from_event & ~followed.told & (followed.epochs >= LASTING_EPOCHS)
@@ -121,8 +140,8 @@ class CategoryLife(Recorded):
         followed.told[grown] = True
         return [(EventKind.NEW_CATEGORY, self._most_seen(np.flatnonzero(grown)))]
 
-    def _enter(self, component: int, t_ns: int) -> None:
-        """Give a new component a free row, or that of the one not seen for longest."""
+    def _enter(self, component: int, t_ns: int, was_judged: bool) -> None:
+        """Give a new component a free row, or that of the one not seen for longest; what weather taught is no thing."""
         followed = self._followed
         free = np.flatnonzero(followed.id < 0)
         row = int(free[0]) if len(free) else int(np.argmin(followed.seen_ns))
@@ -130,7 +149,8 @@ class CategoryLife(Recorded):
         recent = followed.event_models >= 0 and followed.n_models - followed.event_models <= BIRTH_EPOCHS
         followed.id[row], followed.born_ns[row], followed.seen_ns[row] = component, t_ns, t_ns
         followed.frames[row] = followed.epochs[row] = followed.run[row] = 0
-        followed.from_event[row], followed.told[row], followed.gone[row] = settled and recent, False, False
+        followed.from_event[row] = settled and recent and was_judged
+        followed.told[row] = followed.gone[row] = False
         followed.presence[row] = followed.usual[row] = 0.0
         followed.away_ns[row] = followed.longest_ns[row] = followed.missed_ns[row] = 0
 
@@ -138,11 +158,16 @@ class CategoryLife(Recorded):
         """Return the id of the component that was seen in most frames."""
         return int(self._followed.id[rows[np.argmax(self._followed.frames[rows])]])
 
-    def _returned(self, t_ns: int, rows: np.ndarray) -> list[tuple[EventKind, int]]:
+    def _is_same_picture(self, seen: np.ndarray, missing: np.ndarray) -> bool:
+        """Return whether most of what is always there is: else nobody came or went, the picture is another."""
+        n_missing = self._always(missing).sum()
+        return bool(n_missing <= max(MOST_MISSING * (n_missing + self._always(seen).sum()), 1.0))
+
+    def _returned(self, t_ns: int, rows: np.ndarray, same_picture: bool) -> list[tuple[EventKind, int]]:
         """Categories that were rare and away, and are seen again for `min_frames` labelled frames.
 
         What comes again and again is told the first time, and then after it was away for longer than ever
-        (`tell`: only the first time, or every time).
+        (`tell`: only the first time, or every time). In another picture none is.
         """
         followed = self._followed
         away_ns = t_ns - followed.seen_ns[rows]
@@ -153,20 +178,10 @@ class CategoryLife(Recorded):
         followed.run[back] += 1
         due = back[(followed.run[back] == self._config.min_frames) & (followed.frames[back] > 0)]
         longest = followed.longest_ns[due]
-        is_news = self._is_news(followed.away_ns[due], longest)
+        told = is_news(self._config.tell, followed.away_ns[due], longest) & same_picture
         followed.longest_ns[due] = np.maximum(longest, followed.away_ns[due])
-        told = due[is_news]
+        told = due[told]
         return [(EventKind.RETURNED, self._most_seen(told))] if len(told) and not followed.in_event else []
-
-    def _is_news(self, away_ns: np.ndarray, longest_ns: np.ndarray) -> np.ndarray:
-        """Return which absences are news by `tell`, (n,) bool, given the longest before each, 0 without one."""
-        match self._config.tell:
-            case "every":
-                return np.ones(len(away_ns), bool)
-            case "first_of_kind":
-                return np.asarray(longest_ns == 0)
-            case _:
-                return away_ns > LONGER_AWAY * longest_ns
 
     def _take_note(self, t_ns: int, rows: np.ndarray, is_seen: np.ndarray) -> None:
         """Keep who was seen in this frame."""
@@ -176,29 +191,33 @@ class CategoryLife(Recorded):
         pace = np.where(age < 1.0, share, 1.0 / PRESENCE_FRAMES)
         followed.presence[rows] += pace * (is_seen - followed.presence[rows])
         seen, absent = rows[is_seen], rows[~is_seen]
-        back = seen[followed.gone[seen]]
+        back = seen[followed.gone[seen] & ~followed.with_most[seen]]
         followed.missed_ns[back] = np.maximum(followed.missed_ns[back], t_ns - followed.seen_ns[back])
         followed.seen_ns[seen], followed.usual[seen] = t_ns, followed.presence[seen]
         followed.frames[seen] += 1
         followed.gone[seen] = False
         followed.run[absent] = 0
 
-    def _vanished(self, t_ns: int, rows: np.ndarray) -> list[tuple[EventKind, int]]:
+    def _vanished(self, t_ns: int, rows: np.ndarray, same_picture: bool) -> list[tuple[EventKind, int]]:
         """What was there in nearly every frame for a minute and more, and has been away for `vanish_s`.
 
         What goes again and again is told as returns are (`_returned`): the first time, and then when it is away for
-        longer than ever.
+        longer than ever. In another picture no thing went.
         """
         followed = self._followed
         if followed.in_event:
             return []
-        usual = (followed.usual[rows] >= ALWAYS) & (followed.frames[rows] >= PRESENCE_FRAMES // 2)
         watched = followed.seen_ns[rows] - followed.born_ns[rows] >= WATCHED_S * NS
-        gone = rows[usual & watched & ~followed.gone[rows]]
+        gone = rows[self._always(rows) & watched & ~followed.gone[rows]]
         away_ns, missed_ns = t_ns - followed.seen_ns[gone], followed.missed_ns[gone]
-        gone = gone[self._is_news(away_ns, missed_ns) & (away_ns >= self._config.vanish_s * NS)]
-        followed.gone[gone] = True
-        return [(EventKind.VANISHED, self._most_seen(gone))] if len(gone) else []
+        gone = gone[is_news(self._config.tell, away_ns, missed_ns) & (away_ns >= self._config.vanish_s * NS)]
+        followed.gone[gone], followed.with_most[gone] = True, not same_picture
+        return [(EventKind.VANISHED, self._most_seen(gone))] if len(gone) and same_picture else []
+
+    def _always(self, rows: np.ndarray) -> np.ndarray:
+        """Return which of the rows are of what was there in nearly every frame when it was seen last, (n,) bool."""
+        followed = self._followed
+        return (followed.usual[rows] >= ALWAYS) & (followed.frames[rows] >= PRESENCE_FRAMES // 2)
 
     def _record(self) -> Any:
         return self._followed

@@ -202,7 +202,8 @@ class EventLife(Composed):
         records: list[EventRecord] = []
         if verdict.scene_change:
             records += self._end(frame)
-            records += self._instant(frame, score, EventKind.SCENE_CHANGE, -1)
+            if self._config.tell == "every" or not verdict.known_scene:
+                records += self._instant(frame, score, EventKind.SCENE_CHANGE, -1)
         if score is not None and not score.learning:
             history = now.history
             history[:-1] = history[1:]
@@ -211,7 +212,7 @@ class EventLife(Composed):
             if models is not None:
                 for kind, component in self._categories.update(frame.t_ns, score, models, self.active):
                     records += self._instant(frame, score, kind, component)
-            if contents is not None and self._views.update(contents, in_event=self.active):
+            if contents is not None and self._is_unusual(contents, frame, score):
                 peak = Peak(contents.value, contents.rarity)
                 records += self._instant(frame, score, EventKind.UNUSUAL_VIEW, -1, peak, contents.topic)
         if now.id >= 0 and frame.t_ns - now.last_novel_ns >= self._config.gap_s * NS:
@@ -221,6 +222,12 @@ class EventLife(Composed):
     def finish(self, frame: Frame) -> list[EventRecord]:
         """End of the stream: close the open event."""
         return self._end(frame)
+
+    def _is_unusual(self, contents: Contents, frame: Frame, score: Score) -> bool:
+        """Return whether the view as a whole is news; beside an event, and in weather, it is none."""
+        stays = score.rows is not None and score.rows.rule.view_stays
+        busy = self.active or not score.was_judged
+        return self._views.update(contents, frame.t_ns, in_event=busy, view_stays=stays)
 
     # -- the novel event -------------------------------------------------------------------------------------
 

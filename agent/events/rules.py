@@ -29,6 +29,8 @@ RARE = 0.05  # share of frames: a category seen more often does not return
 ALWAYS = 0.88  # share of frames: a place seen less often does not vanish
 WATCHED_S = 60.0  # seconds: how long something must have been there before its absence means anything
 PRESENCE_FRAMES = 150  # labelled frames that presence is averaged over: a minute at ten a second, one of four of them
+MOST_MISSING = 0.3  # of what is always there, gone at once: more is another picture; a parked lorry hides a tenth
+KNOWN_TOPICS = 16  # that a rare view was rare for: a place has about eight
 LONGER_AWAY = 1.5  # times the longest absence so far: what comes again as it always did is no news
 
 # -- how far to believe it (certainty.py) --------------------------------------------------------------------

@@ -22,7 +22,7 @@ from stillwatch.base import (
     saved,
     saved_array,
 )
-from stillwatch.gate.global_change import NS, GlobalChange
+from stillwatch.gate.global_change import NS, GlobalChange, Held
 from stillwatch.gate.measures import THUMB_HEIGHT, THUMB_WIDTH, Measures, measure
 from stillwatch.settings import GateConfig
 
@@ -64,7 +64,8 @@ class Verdict:
 
     accepted: it may be learnt from and scored. reason: why not ('' when accepted), one of REASONS. state: what the
     picture looks like over the last seconds. changed: `state` differs from the last frame's. scene_change: with
-    this frame a global change is accepted as the new normal. events: lasting faults that began or ended.
+    this frame a global change is accepted as the new normal. known_scene: and that is a picture which was normal
+    before. events: lasting faults that began or ended.
     """
 
     accepted: bool
@@ -72,6 +73,7 @@ class Verdict:
     state: SourceState
     scene_change: bool
     changed: bool
+    known_scene: bool = False
     events: tuple[GateEvent, ...] = ()
 
 
@@ -214,17 +216,17 @@ class Gate(Composed):
         step_ns = min(max(frame.t_ns - before_ns, 0), LONGEST_STEP_NS) if before_ns >= 0 else 0
         present = self._present(frame, now, rule)
         reason = next((kind for kind in REASONS[:-1] if kind in present), "")
-        arrived = False
+        held = Held(refused=False, arrived=False, known=False)
         if reason:
             self._global.pass_over(now, frame.t_ns)
         else:
-            held, arrived = self._global.update(now, frame.t_ns, rule)
-            if held:
+            held = self._global.update(now, frame.t_ns, rule)
+            if held.refused:
                 reason = "global_change"
                 present.add(reason)
         if not reason:
-            self._learn_usual(now, step_ns, arrived)
-        return self._verdict(frame, reason, present, step_ns, arrived)
+            self._learn_usual(now, step_ns, held.arrived)
+        return self._verdict(frame, reason, present, step_ns, held)
 
     def _present(self, frame: Frame, now: Measures, rule: CameraRule) -> set[str]:
         """Return every reason, but global change, that speaks against this frame by itself."""
@@ -287,7 +289,7 @@ class Gate(Composed):
         seen.usual_sharpness += share * (now.sharpness - seen.usual_sharpness)
         seen.usual_grey_fill += share * (now.grey_fill - seen.usual_grey_fill)
 
-    def _verdict(self, frame: Frame, reason: str, present: set[str], step_ns: int, arrived: bool) -> Verdict:
+    def _verdict(self, frame: Frame, reason: str, present: set[str], step_ns: int, held: Held) -> Verdict:
         events = [life.update(life.kind in present, step_ns, frame) for life in self._lives]
         seen = self._seen
         is_first = not seen.accepted and not seen.refused.any()
@@ -295,11 +297,12 @@ class Gate(Composed):
             seen.refused[REASONS.index(reason)] += 1
         else:
             seen.accepted += 1
-        seen.scene_changes += arrived
+        seen.scene_changes += held.arrived
         active = {life.kind for life in self._lives if life.active}
         state = next((STATES[kind] for kind in STATES if kind in active), SourceState.LIVE)
         changed, seen.picture = state is not seen.picture and not is_first, state
-        return Verdict(not reason, reason, state, arrived, changed, tuple(event for event in events if event))
+        told = tuple(event for event in events if event)
+        return Verdict(not reason, reason, state, held.arrived, changed, held.known, told)
 
     def counters(self) -> dict[str, int]:
         """Return accepted frames, frames refused by reason, and scene changes."""

@@ -5,7 +5,7 @@ does not stay from a new view by its structure. Reads no clock but the frames' o
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -25,6 +25,7 @@ SAME_STRUCTURE = 0.8  # normalised correlation, best of small shifts; hard cuts 
 COLOUR_LOST = 0.3  # chroma falls below this share of what it was, or rises by its inverse
 LEAST_CHROMA = 4.0
 LONGEST_HOLD = 6  # times the stay: a picture that never calms down is then what is normal here
+KNOWN_VIEWS = 12  # pictures that were normal once: day and night, lamps on and off, presets, as shadows had them
 
 
 @dataclass
@@ -33,6 +34,8 @@ class _Views:
 
     seen, has_normal: whether there is a frame before, an accepted one. previous, normal: their thumbnails.
     holding: a change is held back. begun_ns, since_ns: when it began, and when the picture last changed in it.
+    known, known_chroma: pictures that were normal once, and how colourful; known_turn: of the change that each was
+    last part of, 0 in a free place; turns: changes so far.
     """
 
     seen: bool = saved(False)
@@ -45,13 +48,28 @@ class _Views:
     normal: np.ndarray = saved_array((THUMB_HEIGHT, THUMB_WIDTH), np.float32, low=0.0, high=255.0)
     previous_chroma: float = saved(0.0, low=0.0, high=255.0)
     normal_chroma: float = saved(0.0, low=0.0, high=255.0)
+    known: np.ndarray = saved_array((KNOWN_VIEWS, THUMB_HEIGHT, THUMB_WIDTH), np.uint8)
+    known_chroma: np.ndarray = saved_array((KNOWN_VIEWS,), np.float64, low=0.0, high=255.0)
+    known_turn: np.ndarray = saved_array((KNOWN_VIEWS,), np.int64, low=0)
+    turns: int = saved(0, low=0)
+
+
+class Held(NamedTuple):
+    """What became of a frame.
+
+    refused: it belongs to a change that is not yet believed. arrived: with it a change is accepted as the new normal.
+    known: and that is a picture which was normal before.
+    """
+
+    refused: bool
+    arrived: bool
+    known: bool
 
 
 class GlobalChange(Recorded):
     """Hold back frames after a sudden change of the whole picture until it is undone or has come to stay.
 
-    `update` returns (refused, arrived): refused frames belong to a change that is not yet believed; `arrived` is
-    true on the one frame with which a change is accepted as the new normal.
+    The last KNOWN_VIEWS pictures that came to stay are remembered: lights that go on and off show two.
     """
 
     _where = "gate: global change"
@@ -64,9 +82,10 @@ class GlobalChange(Recorded):
         """Drop what was seen, for a stream that changed its size or format."""
         views = self._views
         views.seen = views.has_normal = views.holding = False
-        views.since_ns = views.begun_ns = views.previous_ns = 0
+        views.since_ns = views.begun_ns = views.previous_ns = views.turns = 0
+        views.known_turn[:] = 0
 
-    def update(self, now: Measures, t_ns: int, rule: CameraRule) -> tuple[bool, bool]:
+    def update(self, now: Measures, t_ns: int, rule: CameraRule) -> Held:
         """Judge a frame that nothing else is wrong with; call `pass_over` for the others."""
         views = self._views
         sudden = views.seen and self._is_sudden(now, t_ns - views.previous_ns, rule)
@@ -78,9 +97,10 @@ class GlobalChange(Recorded):
         stayed = t_ns - views.since_ns >= self._stay_ns or t_ns - views.begun_ns >= LONGEST_HOLD * self._stay_ns
         arrived = views.holding and not back and stayed
         views.holding = views.holding and not back and not arrived
+        known = arrived and self._note_change(now, rule)
         if not views.holding:
             self._accept(now)
-        return views.holding, arrived
+        return Held(views.holding, arrived, known)
 
     def pass_over(self, now: Measures, t_ns: int) -> None:
         """Take note of a frame refused for another reason: a change only counts as staying while it is seen."""
@@ -115,14 +135,46 @@ class GlobalChange(Recorded):
         jump = abs(float(np.median(now.thumb)) - float(np.median(previous)))
         return jump > limit and self._same_structure(now.thumb, previous)
 
+    def _note_change(self, now: Measures, rule: CameraRule) -> bool:
+        """Remember the picture that was normal until now and the new one; return whether the latter was known."""
+        views, (rows, columns) = self._views, now.thumb.shape
+        views.turns += 1
+        before = views.normal[:rows, :columns]
+        self._remember_view(before, views.normal_chroma, self._place_of(before, views.normal_chroma, rule))
+        place = self._place_of(now.thumb, now.chroma, rule)
+        self._remember_view(now.thumb, now.chroma, place)
+        return place >= 0
+
+    def _place_of(self, thumb: np.ndarray, chroma: float, rule: CameraRule) -> int:
+        """Return which of the remembered pictures this one is, the newest first; -1 where it is none of them."""
+        views, (rows, columns) = self._views, thumb.shape
+        for place in np.argsort(-views.known_turn, kind="stable"):
+            known = views.known[place, :rows, :columns]
+            if views.known_turn[place] and self._is_like(thumb, chroma, known, views.known_chroma[place], rule):
+                return int(place)
+        return -1
+
+    def _remember_view(self, thumb: np.ndarray, chroma: float, place: int) -> None:
+        """Keep a picture at its place; a new one (-1) takes that of the one that was not normal for longest."""
+        views, (rows, columns) = self._views, thumb.shape
+        place = int(np.argmin(views.known_turn)) if place < 0 else place
+        views.known[place, :rows, :columns] = np.rint(thumb)
+        views.known_chroma[place], views.known_turn[place] = chroma, views.turns
+
     def _is_back(self, now: Measures, rule: CameraRule) -> bool:
         rows, columns = now.thumb.shape
         normal = self._views.normal[:rows, :columns]
-        if self._colour_switched(now.chroma, self._views.normal_chroma):
+        return self._is_like(now.thumb, now.chroma, normal, self._views.normal_chroma, rule)
+
+    def _is_like(
+        self, thumb: np.ndarray, chroma: float, other: np.ndarray, other_chroma: float, rule: CameraRule
+    ) -> bool:
+        """Say whether one picture is another one again, whoever walks through it."""
+        if self._colour_switched(chroma, other_chroma):
             return False
         if rule.view_stays:
-            return float((np.abs(now.thumb - normal) > CELL_CHANGE).mean()) <= BACK_SHARE
-        return abs(float(np.median(now.thumb)) - float(np.median(normal))) <= CELL_CHANGE
+            return float((np.abs(thumb - other) > CELL_CHANGE).mean()) <= BACK_SHARE
+        return abs(float(np.median(thumb)) - float(np.median(other))) <= CELL_CHANGE
 
     @staticmethod
     def _colour_switched(chroma: float, before: float) -> bool:

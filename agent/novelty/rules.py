@@ -86,6 +86,12 @@ UNLIKE = 1.0  # unlikeness from which a patch is unlike its place: e times the u
 COHERENT_S = 0.3  # seconds between two frames at most: after a longer pause what passes may be anywhere
 INCOHERENT = 0.1  # of agreement above chance: rain and flicker have as little,
 COHERENT = 0.4  # things have as much, even a car at five frames a second
+LITTLE_OUT = 0.05  # of the picture, unlike its place: up to here each group is judged alone, from twice that all too
+SOME_OUT = 0.15  # up to here all of it together is things that agree by INCOHERENT to SOME_COHERENT,
+SOME_COHERENT = 0.3  # a car in the rain does by .3, rain alone by .1
+MUCH_OUT = 0.4  # from here on by MUCH_INCOHERENT to MUCH_COHERENT:
+MUCH_INCOHERENT = 0.3  # rain over half of the picture has .1 to .35,
+MUCH_COHERENT = 0.5  # hands and cars that fill so much .8, in rain .5
 LEAST_ABSENT = 0.02  # of the picture, taken to have been as always: where all of it stood out, nothing is above chance
 
 # -- a fixed camera: what changes nearly the whole picture (whole_view.py) -----------------------------------

@@ -79,6 +79,11 @@ class Score:
     precedents: Precedents = Precedents()
 
     @property
+    def was_judged(self) -> bool:
+        """Whether what the frame shows is believed: no weather fills nearly all of it."""
+        return self.judgement is None or self.judgement.was_judged
+
+    @property
     def boxes(self) -> list[tuple[float, float, float, float]]:
         """x0, y0, x1, y1 of the novel regions as shares of width and height, the strongest first."""
         return [region.box for region in self.regions]

@@ -196,7 +196,7 @@ def play_categories(life: CategoryLife, frames: range) -> list:
     for i in frames:
         ids = np.array([0, 1, *range(5, 5 + i // 200)])
         seen = [k for k in range(len(ids)) if (i + k) % (3 + k) == 0 or k == 0]
-        score = SimpleNamespace(labels=np.repeat(seen, 6))
+        score = SimpleNamespace(labels=np.repeat(seen, 6), was_judged=i % 90 < 70)
         models = Models({"patches": SimpleNamespace(ids=ids)}, epoch=i // 20, activated_frame=0)
         told.append(life.update(t_of(i), score, models, i % 200 > 180))
     return told
@@ -220,7 +220,8 @@ def play_events(life: EventLife, frames: range) -> list:
         score = Score(float(np.log(rarity)), rarity, 0.0, grid, labels, False, 1.0, regions, 7, t_of(i))
         models = Models({"patches": SimpleNamespace(ids=np.array([0, 1]))}, epoch=i // 20, activated_frame=0)
         frame = SimpleNamespace(sequence=i, t_ns=t_of(i))
-        told.append(repr(life.update(frame, score, SimpleNamespace(scene_change=i % 97 == 96), models)))
+        verdict = SimpleNamespace(scene_change=i % 97 == 96, known_scene=i % 2 == 0)
+        told.append(repr(life.update(frame, score, verdict, models)))
     return [*told, dict(life.suppressed), life.open_id]
 
 

@@ -22,7 +22,19 @@ from stillwatch.base import (
     split_off,
     with_prefix,
 )
-from stillwatch.novelty.rules import COHERENT, COHERENT_S, INCOHERENT, LEAST_ABSENT, NS
+from stillwatch.novelty.rules import (
+    COHERENT,
+    COHERENT_S,
+    INCOHERENT,
+    LEAST_ABSENT,
+    LITTLE_OUT,
+    MUCH_COHERENT,
+    MUCH_INCOHERENT,
+    MUCH_OUT,
+    NS,
+    SOME_COHERENT,
+    SOME_OUT,
+)
 
 
 @dataclass
@@ -60,17 +72,19 @@ class Coherence(Restorable):
         """Forget the last frame: the grid has another shape."""
         self._last = _Last()
 
-    def weights(self, stands_out: np.ndarray, grid_shape: tuple[int, int], t_ns: int, out: np.ndarray) -> None:
+    def weights(self, stands_out: np.ndarray, grid_shape: tuple[int, int], t_ns: int, out: np.ndarray) -> float:
         """Write how far what each patch is part of was there in the last frame: 0 to 1, and 1 where nothing stands out.
 
+        Return how far all that stands out is believed, 0 to 1, which `out` has in it: where it fills much of the
+        picture and agrees little as a whole, it is drops, and a part that agrees does so by chance.
         After a pause of more than COHERENT_S all are 1: what passes may be anywhere by then.
 
         stands_out : (n,) bool;  t_ns : stream time;  out : (n,) float32, written
         """
         n, last = len(stands_out), self._last
         out[:] = 1.0
-        if last.t_ns < 0 or last.places != n or t_ns - last.t_ns > COHERENT_S * NS:
-            return
+        if last.t_ns < 0 or last.places != n or t_ns - last.t_ns > COHERENT_S * NS or not stands_out.any():
+            return 1.0
         before = self._stood_out[:n]
         n_groups, names = cv2.connectedComponents(stands_out.astype(np.uint8).reshape(grid_shape), connectivity=8)
         group = names.ravel()
@@ -79,8 +93,24 @@ class Coherence(Restorable):
         chance = before.mean()
         above = (share - chance) / max(1.0 - chance, LEAST_ABSENT)
         weight = np.clip((above - INCOHERENT) / (COHERENT - INCOHERENT), 0.0, 1.0)
+        believed = self._believed(stands_out, before, chance)
+        weight *= believed
         weight[0] = 1.0  # the rest of the picture
         out[:] = weight[group]
+        return believed
+
+    @staticmethod
+    def _believed(stands_out: np.ndarray, before: np.ndarray, chance: float) -> float:
+        """Return how far all that stands out is believed: the more it fills, the more of it must have been there."""
+        filled = float(stands_out.mean())
+        agreement = (float(before[stands_out].mean()) - chance) / max(1.0 - chance, LEAST_ABSENT)
+        much = min(max((filled - SOME_OUT) / (MUCH_OUT - SOME_OUT), 0.0), 1.0)
+        least, enough = (
+            INCOHERENT + much * (MUCH_INCOHERENT - INCOHERENT),
+            SOME_COHERENT + much * (MUCH_COHERENT - SOME_COHERENT),
+        )
+        doubt = 1.0 - min(max((agreement - least) / (enough - least), 0.0), 1.0)
+        return 1.0 - doubt * min(max((filled - LITTLE_OUT) / LITTLE_OUT, 0.0), 1.0)
 
     def learn(self, stands_out: np.ndarray, t_ns: int) -> None:
         """Remember what stands out of the frame at stream time `t_ns`, (n,) bool."""

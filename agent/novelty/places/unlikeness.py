@@ -106,16 +106,16 @@ class Unlikeness(Composed):
     def _take_off_what_is_no_thing(self, unlikeness: np.ndarray, news: np.ndarray, rows: Rows, t_ns: int) -> float:
         """Weigh down what was elsewhere in the last frame, as drops are, and a picture that is another everywhere.
 
-        Return how far the latter was left out, 0 to 1.
+        Return how far all that stands out was left out, 0 to 1.
         """
         stands_out, weights = self._stands_out[: len(news)], self._weights[: len(news)]
         np.greater_equal(unlikeness, UNLIKE, out=stands_out)
-        self._coherence.weights(stands_out, rows.grid_shape, t_ns, weights)
+        believed = self._coherence.weights(stands_out, rows.grid_shape, t_ns, weights)
         judged = self._whole_view.weight(rows, t_ns) if stands_out.any() else 1.0
         weights *= judged
         unlikeness *= weights
         news *= weights
-        return 1.0 - judged
+        return 1.0 - believed * judged
 
     def _strangest(self, sightings: list[Sighting], weights: np.ndarray) -> float:
         """Return the highest value of a visit of a new kind, by itself: as if nothing else were, nor ever was, there.

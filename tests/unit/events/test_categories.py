@@ -21,14 +21,14 @@ class Story:
         self.ids = np.array([0, 1])
         self.happened = []
 
-    def play(self, seconds, seen, in_event=False, every=15):
+    def play(self, seconds, seen, in_event=False, every=15, was_judged=True):
         for _ in range(round(seconds * RATE)):
             if self.frame % every == 0:
                 self.epoch += 1
             labels = np.concatenate([np.full(9, int(np.flatnonzero(self.ids == i)[0])) for i in seen])
             models = Models({"patches": SimpleNamespace(ids=self.ids)}, epoch=self.epoch, activated_frame=0)
             t_ns = (self.frame + 1) * 1_000_000_000 // RATE
-            told = self.life.update(t_ns, SimpleNamespace(labels=labels), models, in_event)
+            told = self.life.update(t_ns, SimpleNamespace(labels=labels, was_judged=was_judged), models, in_event)
             self.happened += [(kind, component, round(self.frame / RATE, 1)) for kind, component in told]
             self.frame += 1
         return self
@@ -107,7 +107,8 @@ def test_frames_whose_patches_were_not_named_tell_nothing_of_who_is_there():
     story = settled().play(120, [0, 1])
     models = Models({"patches": SimpleNamespace(ids=story.ids)}, epoch=story.epoch, activated_frame=0)
     t_ns = story.frame * 1_000_000_000 // RATE
-    later = [story.life.update(t_ns + k * 200_000_000, SimpleNamespace(labels=None), models, False) for k in range(50)]
+    unnamed = SimpleNamespace(labels=None, was_judged=True)
+    later = [story.life.update(t_ns + k * 200_000_000, unnamed, models, False) for k in range(50)]
     assert later == [[]] * 50
     assert story.play(20, [0, 1]).happened == []
 
@@ -159,6 +160,40 @@ def test_a_component_that_the_model_merged_away_is_not_missed():
     story = settled().play(120, [0, 1])
     story.ids = np.array([0])
     assert story.play(60, [0]).happened == []
+
+
+def test_in_weather_nothing_is_missed_nothing_returns_and_nothing_new_becomes_known():
+    story = settled().play(120, [0, 1]).play(60, [0], was_judged=False).play(30, [0, 1])
+    assert story.happened == []
+    story = settled().play(3, [0, 1], in_event=True).learn(5).play(20, [0, 1, 5]).play(900, [0, 1])
+    before = len(story.happened)
+    assert story.play(5, [0, 1, 5], was_judged=False).happened[before:] == []
+    story = settled().play(3, [0, 1], in_event=True).learn(5).play(60, [0, 1, 5], was_judged=False).play(60, [0, 1, 5])
+    assert story.happened == []
+
+
+def test_time_that_went_by_in_weather_is_no_absence():
+    story = settled(vanish_s=20.0).play(120, [0, 1]).play(10, [0]).play(300, [0], was_judged=False).play(9, [0])
+    assert story.happened == []
+    assert [kind for kind, _, _ in story.play(3, [0]).happened] == ["vanished"]
+
+
+def test_where_most_of_what_is_always_there_is_missing_the_picture_is_another_and_no_thing_went():
+    story = Story()
+    story.ids = np.arange(10)
+    story.play(3.0 * SETTLED_EPOCHS + 130, range(10)).play(60, range(6))  # four of ten
+    assert story.happened == []
+    assert story.play(300, range(10)).happened == []
+    assert [kind for kind, _, _ in story.play(60, range(7)).happened] == ["vanished"]  # three of ten
+
+
+def test_nobody_returns_into_another_picture():
+    story = Story()
+    story.ids = np.arange(10)
+    story.play(3.0 * SETTLED_EPOCHS + 10, range(10)).play(3, range(10), in_event=True).learn(12)
+    story.play(20, [*range(10), 12]).play(900, range(10))
+    before = len(story.happened)
+    assert story.play(4, [0, 1, 2, 12]).happened[before:] == []
 
 
 def test_a_restart_remembers():

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from stillwatch.settings.config import EventsConfig
 
 RATE = 10
 LEFT, RIGHT = (0.1, 0.1, 0.3, 0.3), (0.6, 0.6, 0.9, 0.9)
-CALM = SimpleNamespace(scene_change=False)
+CALM = SimpleNamespace(scene_change=False, known_scene=False)
 CONFIG = EventsConfig(
     raise_rarity=100.0, clear_rarity=10.0, min_frames=3, gap_s=0.5, cooldown_s=2.0, update_s=1.0, longest_s=60.0,
     alerts_per_hour=60.0, burst=3,
@@ -139,7 +140,7 @@ def test_refused_frames_end_an_event_by_the_gap():
 
 
 def test_a_scene_change_is_told_once_and_ends_what_was_open():
-    change = {5: SimpleNamespace(scene_change=True)}
+    change = {5: SimpleNamespace(scene_change=True, known_scene=False)}
     told = play(EventLife(CONFIG), [500] * 5 + [1] * 10, verdicts=change)
     assert [(i, r.kind, r.phase) for i, r in told] == [
         (2, "novel", "new"),
@@ -147,6 +148,15 @@ def test_a_scene_change_is_told_once_and_ends_what_was_open():
         (5, "scene_change", "new"),
         (5, "scene_change", "end"),
     ]
+
+
+@pytest.mark.parametrize(("tell", "is_told"), [("first_of_kind", False), ("rare", False), ("every", True)])
+def test_a_picture_that_was_normal_before_ends_what_was_open_and_is_told_to_who_wants_everything(tell, is_told):
+    change = {5: SimpleNamespace(scene_change=True, known_scene=True)}
+    life = EventLife(msgspec.structs.replace(CONFIG, tell=tell))
+    told = [(i, r.kind, r.phase) for i, r in play(life, [500] * 5 + [1] * 10, verdicts=change)]
+    assert told[:2] == [(2, "novel", "new"), (5, "novel", "end")]
+    assert bool(told[2:]) == is_told
 
 
 def test_ids_rise_and_are_never_used_again():

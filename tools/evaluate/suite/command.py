@@ -118,6 +118,7 @@ def summary(rows: list[dict]) -> dict:
         "found": sum(row["events_found"] for row in rows),
         "total": sum(row["events_total"] for row in rows),
         "false_alerts": false,
+        "other_alerts": sum(row["other_alerts"] for row in rows),
         "hours": rounded(hours),
         "false_alerts_per_hour": rounded(false / hours) if hours else None,
         "mean_auc": mean_of(row["auc"] for row in rows),
@@ -137,9 +138,11 @@ def above_on_every_group(groups: dict[str, dict]) -> bool | None:
 
 
 def alerts_in_a_day(groups: dict[str, dict]) -> float | None:
-    """Return the alerts that 24 hours like the quiet ones would bring; None without those."""
+    """Return the alerts, of every kind, that 24 hours like the quiet ones would bring; None without those."""
     quiet = groups.get("quiet")
-    return rounded(quiet["false_alerts"] / quiet["hours"] * 24.0) if quiet and quiet["hours"] else None
+    if not quiet or not quiet["hours"]:
+        return None
+    return rounded((quiet["false_alerts"] + quiet["other_alerts"]) / quiet["hours"] * 24.0)
 
 
 def by_group(rows: list[dict]) -> dict[str, dict]:
@@ -170,7 +173,7 @@ def print_summary(result: dict) -> None:
         others = "".join(f", {other} {auc}" for other, auc in part["baselines_mean_auc"].items())
         print(
             f"{name:18s} found {part['found']} of {part['total']}, false {part['false_alerts']} in {part['hours']} h = "
-            f"{part['false_alerts_per_hour']} an hour, mean AUC {part['mean_auc']}{others}"
+            f"{part['false_alerts_per_hour']} an hour, of other kinds {part['other_alerts']}, mean AUC {part['mean_auc']}{others}"
         )
     above = {True: "yes", False: "no", None: "-"}[result["above_best_baseline_on_every_group"]]
     quiet = result["quiet_alerts_in_24_h"]

@@ -43,9 +43,40 @@ def test_what_was_elsewhere_a_frame_ago_does_not_count_and_the_rest_of_the_pictu
 
 
 def test_the_weight_rises_from_a_tenth_of_agreement_to_four_tenths():
-    # 4 of 16 were there, chance is 16/192: (1/4 - 1/12) / (11/12) = 2/11; (2/11 - .1) / .3
-    out = weights_of(mask((2, 2, 6, 6)), mask((2, 5, 6, 9)))
-    assert out[3, 7] == pytest.approx((2 / 11 - 0.1) / 0.3, abs=1e-6)
+    # 2 of 8 were there, chance is 8/192: (1/4 - 1/24) / (23/24) = 5/23; (5/23 - .1) / .3
+    out = weights_of(mask((2, 2, 4, 6)), mask((2, 5, 4, 9)))
+    assert out[3, 7] == pytest.approx((5 / 23 - 0.1) / 0.3, abs=1e-6)
+
+
+def believed(before: np.ndarray, now: np.ndarray) -> float:
+    """Return how far all that stands out is believed."""
+    coherence = Coherence(N)
+    coherence.learn(before, 0)
+    return coherence.weights(now, GRID, NS // 10, np.zeros(N, np.float32))
+
+
+def test_where_much_of_the_picture_stands_out_all_of_it_must_agree():
+    # 108 of 192 stand out, 72 of them were there, as 108 of all: (2/3 - 9/16) / (7/16) = 5/21, below .3
+    before, now = mask((0, 0, 12, 9)), mask((0, 3, 12, 12))
+    assert believed(before, now) == 0.0
+    # 96 stand out, 72 of them were there, as 96 of all: (3/4 - 1/2) / (1/2) = 1/2
+    before, now = mask((0, 0, 12, 8)), mask((0, 2, 12, 10))
+    assert believed(before, now) == 1.0
+    # 80 of 192, 56 were there, as 80 of all: (7/10 - 5/12) / (7/12) = 17/35; (17/35 - .3) / .2
+    before, now = mask((0, 0, 10, 8)), mask((3, 0, 12, 8)) | mask((0, 8, 1, 16))
+    assert believed(before, now) == pytest.approx((17 / 35 - 0.3) / 0.2, abs=1e-6)
+
+
+def test_a_part_that_agrees_by_chance_among_drops_is_not_believed():
+    before = mask((0, 0, 4, 16), (9, 0, 12, 4))
+    now = mask((5, 0, 8, 16), (4, 3, 5, 4), (9, 0, 12, 4))
+    out = weights_of(before, now)
+    assert (out[9:12, 0:4] < 0.3).all()
+    assert (weights_of(mask((9, 0, 12, 4)), mask((9, 0, 12, 4)))[9:12, 0:4] == 1.0).all()
+
+
+def test_a_thing_that_is_small_is_judged_by_itself():
+    assert believed(mask((2, 2, 4, 6)), mask((7, 2, 9, 6))) == 1.0  # 8 of 192
 
 
 def test_two_groups_are_judged_each_by_itself():

@@ -175,7 +175,7 @@ def test_rain_is_no_news_and_who_comes_in_it_is_told():
         strategy.learn(rows, judgement, round(i / 5 * NS), in_event=judgement.rarity >= TOLD)
         found += [i] * (judgement.rarity >= TOLD)
     assert [i for i in found if not 370 <= i < 387] == []
-    assert len(found) >= 10
+    assert set(range(371, 379)) <= set(found)
 
 
 def test_a_picture_that_is_another_everywhere_is_no_news_and_who_comes_after_it_is_told():

@@ -107,7 +107,7 @@ def test_a_group_where_any_baseline_ranks_as_well_is_not_above_it():
 
 
 def test_quiet_alerts_are_told_for_a_day():
-    assert alerts_in_a_day({"quiet": {"false_alerts": 2, "hours": 6.0}}) == 8.0
+    assert alerts_in_a_day({"quiet": {"false_alerts": 2, "other_alerts": 1, "hours": 6.0}}) == 12.0
     assert alerts_in_a_day({}) is None
 
 
@@ -118,6 +118,7 @@ def row(group, clip, found, total, false, hours, auc):
         "events_found": found,
         "events_total": total,
         "false_alerts": false,
+        "other_alerts": 3,
         "hours": hours,
         "auc": auc,
         "baselines": {},
@@ -128,6 +129,7 @@ def test_a_summary_adds_up_and_leaves_out_what_has_no_area():
     rows = [row("start", "a@1", 1, 2, 1, 0.25, 0.8), row("start", "a@1 loop", 3, 4, 2, 0.25, None)]
     whole = summary(rows)
     assert (whole["found"], whole["total"], whole["false_alerts_per_hour"], whole["mean_auc"]) == (4, 6, 6.0, 0.8)
+    assert whole["other_alerts"] == 6
     assert by_group(rows)["start, looped"]["found"] == 3
     assert "made" not in by_group(rows)
 
