@@ -29,6 +29,7 @@ from stillwatch.contents import Contents
 from stillwatch.epochs import Models
 from stillwatch.events.categories import CategoryLife
 from stillwatch.events.records import EventRecord, Peak, overlap, severity_of
+from stillwatch.events.repeats import Repeats
 from stillwatch.events.rules import HISTORY, MOST_PER_HOUR, NS, RISEN, SAME_PLACE, SUBSIDED
 from stillwatch.events.views import UnusualViews
 from stillwatch.gate import Verdict
@@ -38,12 +39,15 @@ from stillwatch.transport.wire import EventKind
 
 
 class Cause(StrEnum):
-    """Why an alert was not raised: too many this hour, the same place again so soon, no region of the least size."""
+    """Why an alert was not raised: too many this hour, the same place again so soon, no region of the least size, or
+    the same as often before.
+    """
 
     NONE = ""
     BUDGET = "budget"
     COOLDOWN = "cooldown"
     SMALL = "small"
+    REPEATED = "repeated"
 
 
 @dataclass
@@ -128,6 +132,7 @@ class _Open:
     not_raised_budget: int = saved(0, low=0)
     not_raised_cooldown: int = saved(0, low=0)
     not_raised_small: int = saved(0, low=0)
+    not_raised_repeated: int = saved(0, low=0)
 
 
 class EventLife(Composed):
@@ -142,6 +147,7 @@ class EventLife(Composed):
         self._news = TokenBucket(config.burst, config.alerts_per_hour)
         self._categories = CategoryLife(config)
         self._views = UnusualViews(config)
+        self._repeats = Repeats(config)
         self._now = _Open()
         self._peak = Peak()
 
@@ -158,6 +164,7 @@ class EventLife(Composed):
             Cause.BUDGET: now.not_raised_budget,
             Cause.COOLDOWN: now.not_raised_cooldown,
             Cause.SMALL: now.not_raised_small,
+            Cause.REPEATED: now.not_raised_repeated,
         }
         return Counter({cause.value: count for cause, count in counts.items() if count})
 
@@ -258,6 +265,7 @@ class EventLife(Composed):
             if now.pending < self._config.min_frames:
                 return []
             self._open()
+            self._repeats.begin(score, frame.t_ns)
         if now.over:
             return []
         if frame.t_ns - now.start_t_ns >= self._config.longest_s * NS:
@@ -312,6 +320,7 @@ class EventLife(Composed):
         if cause is not Cause.NONE:
             now.not_raised_budget += cause is Cause.BUDGET and cause is not now.cause
             now.not_raised_cooldown += cause is Cause.COOLDOWN and cause is not now.cause
+            now.not_raised_repeated += cause is Cause.REPEATED and cause is not now.cause
             now.cause = cause
             return []
         now.told, now.told_ns = True, frame.t_ns
@@ -323,6 +332,8 @@ class EventLife(Composed):
         recent = now.last_end_ns >= 0 and frame.t_ns - now.last_end_ns < self._config.cooldown_s * NS
         if recent and score.boxes and overlap(score.boxes[0], now.last_box) >= SAME_PLACE:
             return Cause.COOLDOWN
+        if self._repeats.is_usual(frame.t_ns - now.start_t_ns, self._peak.value):
+            return Cause.REPEATED
         return Cause.NONE if self._bucket.take() else Cause.BUDGET
 
     def _wear_out(self, frame: Frame) -> list[EventRecord]:
@@ -341,6 +352,7 @@ class EventLife(Composed):
         if now.told and self._peak.box is not None:
             now.last_box[:] = self._peak.box
             now.last_end_ns = now.last_novel_ns
+        self._repeats.end(now.last_novel_ns, max(now.last_novel_ns - now.start_t_ns, 0), self._peak.value)
         now.id, now.told, now.over, now.pending = -1, False, False, 0
         return records
 
@@ -406,6 +418,7 @@ class EventLife(Composed):
             "news": self._news,
             "categories": self._categories,
             "views": self._views,
+            "repeats": self._repeats,
             "open": RecordPart(self._now, "events: open"),
         }
 

@@ -33,6 +33,19 @@ MOST_MISSING = 0.3  # of what is always there, gone at once: more is another pic
 KNOWN_TOPICS = 16  # that a rare view was rare for: a place has about eight
 LONGER_AWAY = 1.5  # times the longest absence so far: what comes again as it always did is no news
 
+# -- events that were there before (repeats.py) ---------------------------------------------------------------
+
+EVENT_BLOCKS = 4  # across and down: where in the picture an event begins
+EVENT_AXES = 16  # first values of a row: the others are small
+EVENT_KINDS = 64  # remembered: those not seen for longest give way
+SAME_LAYOUT = 0.92  # cosine: the same car or flicker begins at .95 to 1, others at .9 and less
+SAME_LOOK = 0.03  # of a row's length: the same again .02, another thing at the place .04 and more
+SAME_LIGHT = 0.4  # logarithm: exposure and shadows change it by .3
+SAME_CHROMA = 0.1  # logarithm of a colour ratio: light changes it by .05, another coat by more
+HABITUAL = 4  # events of a kind that are told: three may be chance
+GROWN = 1.5  # times the longest or the highest of a kind: more is another thing at its place
+UNSETTLED_S = 300.0  # seconds of watching in which everything is told, as HABITUATED_S of visitors
+
 # -- how far to believe it (certainty.py) --------------------------------------------------------------------
 
 LOOK_S = 0.4  # seconds between two looks at the learning frames: a walker has gone a cell by then

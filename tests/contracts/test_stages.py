@@ -25,7 +25,7 @@ from place_players import (
     play_whole_view,
     traffic,
 )  # fmt: skip
-from stage_players import NS, RATE, play_certainty, play_contents, play_kinds, play_view, t_of
+from stage_players import NS, RATE, play_certainty, play_contents, play_kinds, play_repeats, play_view, t_of
 
 from stillwatch.base import FIXED, CameraRule, SnapshotError, State, VirtualClock, state_hash
 from stillwatch.contents import ViewContents
@@ -33,6 +33,7 @@ from stillwatch.epochs import Models
 from stillwatch.events.categories import CategoryLife
 from stillwatch.events.certainty import Certainty
 from stillwatch.events.life import EventLife, TokenBucket
+from stillwatch.events.repeats import Repeats
 from stillwatch.features.extractor import FeatureExtractor
 from stillwatch.features.rows import Rows
 from stillwatch.gate.gate import Gate
@@ -279,6 +280,7 @@ STAGES = {
     "categories": Case(lambda: CategoryLife(EVENTS), play_categories, 1000),
     "events": Case(lambda: EventLife(EVENTS), play_events, 150),
     "certainty": Case(Certainty, play_certainty),
+    "repeats": Case(lambda: Repeats(EVENTS), play_repeats),
     "pictures of kinds": Case(KindPictures, play_kinds),
     "view of the event": Case(lambda: BestView(ExemplarsConfig(), 8), play_view),
     "contents": Case(lambda: ViewContents(Config()), play_contents, 130),
@@ -316,7 +318,7 @@ OUTSIDE = [
     ("alert budget", "per_hour", 0.0),
     ("alert budget", "per_hour", 4000.0),
     ("categories", "presence", 1.01),
-    ("events", "open.cause", 4),
+    ("events", "open.cause", 5),
     ("events", "open.last_box", 1.5),
     ("events", "peak.rarity", 0.5),
     ("events", "peak.precedents.alike", -2),

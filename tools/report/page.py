@@ -21,7 +21,12 @@ from stillwatch.tools.shared import words
 from stillwatch.transport.wire import EventKind
 from stillwatch.transport.wire import messages as m
 
-_HELD_BACK = {"budget": "over the hour's budget", "cooldown": "too soon after another", "small": "too small"}
+_HELD_BACK = {
+    "budget": "over the hour's budget",
+    "cooldown": "too soon after another",
+    "small": "too small",
+    "repeated": "the same as often before",
+}
 
 
 def render(data: ReportData) -> str:

@@ -10,6 +10,7 @@ from stillwatch.contents import ViewContents
 from stillwatch.epochs import Models
 from stillwatch.events import Certainty
 from stillwatch.events.records import EventRecord
+from stillwatch.events.repeats import Repeats
 from stillwatch.features.rows import Rows
 from stillwatch.novelty import Kind, Over, Precedents, Sighting
 from stillwatch.novelty.regions import Region
@@ -77,6 +78,24 @@ def play_certainty(certainty: Certainty, frames: range) -> list:
         score = SimpleNamespace(t_ns=t_of(i), learning=i < 40, precedents=before, judgement=judgement)
         said = certainty.update(picture(i).mean(axis=2).astype(np.uint8), score, FIXED)
         told.append((said, certainty.busy, certainty.why))
+    return told
+
+
+def play_repeats(repeats: Repeats, frames: range) -> list:
+    told = []
+    nothing, flags = np.zeros((0, 4), np.float32), np.zeros(0, bool)
+    for i in frames:
+        rng = np.random.default_rng(i // 2 % 5)
+        plain, novelty = rng.normal(0.0, 0.4, (48, 4)).astype(np.float32), rng.random((6, 8)).astype(np.float32)
+        colours = rng.normal(0.0, 1.0, (48, 3)).astype(np.float32)
+        rows = Rows(plain, plain, flags, nothing, (6, 8), colours, nothing, FIXED, True, nothing, flags, (0, 0))
+        before = Precedents(watched_s=10.0 * i)
+        score = Score(6.0, 1e3, 0.0, novelty, None, False, 1.0, [], -1, t_of(i), rows, None, before)
+        if i % 2 == 0:
+            repeats.begin(score, t_of(i))
+            told.append(repeats.is_usual(1, 6.0))
+        else:
+            repeats.end(t_of(i), 10**8, 6.0 + i % 3)
     return told
 
 

@@ -173,7 +173,8 @@ def print_summary(result: dict) -> None:
         others = "".join(f", {other} {auc}" for other, auc in part["baselines_mean_auc"].items())
         print(
             f"{name:18s} found {part['found']} of {part['total']}, false {part['false_alerts']} in {part['hours']} h = "
-            f"{part['false_alerts_per_hour']} an hour, of other kinds {part['other_alerts']}, mean AUC {part['mean_auc']}{others}"
+            f"{part['false_alerts_per_hour']} an hour, of other kinds {part['other_alerts']}, "
+            f"mean AUC {part['mean_auc']}{others}"
         )
     above = {True: "yes", False: "no", None: "-"}[result["above_best_baseline_on_every_group"]]
     quiet = result["quiet_alerts_in_24_h"]
