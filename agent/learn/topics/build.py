@@ -19,7 +19,6 @@ from stillwatch.learn.topics.words import as_words
 
 BY_AGE = -2  # in place of a word that a split begins from: it begins between fresh words and older ones
 REFINEMENTS = 4  # restricted updates with the documents' weights, after those of the mixture's split
-SMALLEST = float(np.finfo(np.float64).tiny)
 SETTLED = 1e-3  # the largest change of a share below which they end
 
 
@@ -127,14 +126,13 @@ class TopicBuilder(ModelBuilder):
         for _ in range(SPLIT_UPDATES):
             np.multiply(weights, share, out=parts[0])
             np.subtract(weights, parts[0], out=parts[1])
-            masses = parts.sum(axis=1)
-            if not masses.min() > masses.max() * SMALLEST:  # a side of next to nothing: its odds have no logarithm
+            odds = odds_of(*parts.sum(axis=1))
+            if odds is None:
                 return
             for side, child in enumerate(children):
                 family.collect(items, rows, parts[side], centre, family.moments, child)
                 family.fit(child)
                 family.log_joint(items, rows, child, 0.0, logits[side])
-            odds = float(np.log(masses[0] / masses[1]))
             if mixture_common.update_share(logits[0], logits[1], odds, 1, share) < SETTLED:
                 return
 
@@ -241,3 +239,10 @@ class TopicBuilder(ModelBuilder):
         """Return every array held, for the account of memory."""
         own = [self._side, self._odds, self._parts_of_split, self._logits_of_split, self._no_weight]
         return [*super().arrays(), *own, self._saved_words, self._saved_alpha, *self.documents.arrays()]
+
+
+def odds_of(one: float, other: float) -> float | None:
+    """Return the logarithm of how much heavier one side of a split is; None where a side weighs next to nothing."""
+    if not min(one, other) > max(one, other) * np.finfo(np.float64).tiny:
+        return None
+    return float(np.log(one / other))

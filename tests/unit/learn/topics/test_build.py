@@ -8,6 +8,8 @@ from mixture_cases import dense_shares, second_moments
 from scipy.special import xlogy
 from topic_cases import builder_of, corpus, words_of
 
+from stillwatch.learn.topics.build import odds_of
+
 N_DOCUMENTS = 6
 
 
@@ -96,13 +98,11 @@ def test_clumps_of_one_word_are_words(small):
     np.testing.assert_allclose(told[0][2], told[1][2], rtol=1e-6, atol=1e-6)
 
 
-def test_a_split_by_age_whose_fresh_side_weighs_next_to_nothing_is_left_as_it_is(small):
-    words = words_of(*small, N_DOCUMENTS)
-    builder = builder_of(words, N_DOCUMENTS, 1)
-    update(builder, words, 2)
-    builder._fresh = 5
-    rows, weights = np.arange(words.n_items), np.ones(words.n_items)
-    weights[:5] = 1e-310  # less than the smallest number that has an inverse
-    share = np.empty(words.n_items)
-    builder._split_by_age(words, rows, weights, 0, share)
-    assert share.tolist() == [1.0] * 5 + [0.0] * (words.n_items - 5)
+@pytest.mark.parametrize(("one", "other"), [(0.0, 4.0), (1e-310, 4.0), (4.0, 1e-310), (0.0, 0.0)])
+def test_a_side_of_a_split_that_weighs_next_to_nothing_has_no_odds(one, other):
+    assert odds_of(one, other) is None
+
+
+def test_the_odds_of_a_split_are_logarithms_of_how_much_heavier_a_side_is():
+    assert odds_of(8.0, 2.0) == pytest.approx(np.log(4.0))
+    assert odds_of(1e-300, 1e-5) == pytest.approx(-295 * np.log(10.0))
