@@ -217,7 +217,7 @@ class CategoryLife(Recorded):
     def _always(self, rows: np.ndarray) -> np.ndarray:
         """Return which of the rows are of what was there in nearly every frame when it was seen last, (n,) bool."""
         followed = self._followed
-        return (followed.usual[rows] >= ALWAYS) & (followed.frames[rows] >= PRESENCE_FRAMES // 2)
+        return np.asarray((followed.usual[rows] >= ALWAYS) & (followed.frames[rows] >= PRESENCE_FRAMES // 2))
 
     def _record(self) -> Any:
         return self._followed
