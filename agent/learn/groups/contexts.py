@@ -137,10 +137,23 @@ class ImageLabels:
         energy = weights.penalty - float((of_kinds * weights.log_mean).sum())
         energy += mixes.penalty - float((of_clusters * mixes.log_mean).sum())
         energy += float((state * np.log(np.maximum(state, 1e-300))).sum())
-        kinds = self.kinds(state)
-        if kinds is not None:
-            energy += float(kinds.penalties().sum() - (kinds.moments * kinds.coefficients()).sum())
-        return energy
+        return energy + float(self.kind_energies(state)[0].sum())
+
+    def kind_energies(
+        self, state: np.ndarray, first: np.ndarray | None = None, second: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return (the part of F of each kind's Gaussian, (T,); that of pairs of kinds joined); empty without them."""
+        if self.descriptors is None or self.prior is None:
+            return np.empty(0), np.empty(0)
+        moments = self.descriptors.moments(state.T)[0]
+        joined = moments[:0] if first is None or second is None else moments[first] + moments[second]
+        clusters = Clusters(self.prior, np.concatenate([moments, joined]))
+        energies = clusters.penalties() - (clusters.moments * clusters.coefficients()).sum(axis=1)
+        return energies[: len(moments)], energies[len(moments) :]
+
+    def without_descriptors(self) -> "ImageLabels":
+        """Return the same images as SCM has them."""
+        return ImageLabels(self.rule, self.concentration, self.phi, self.groups, self.n_groups)
 
     def explained(self, mass: np.ndarray, log_weights: np.ndarray) -> np.ndarray:
         """Return zeros: what the mixes explain of a cluster cancels between it and its parts (thesis 5.20)."""
@@ -148,5 +161,4 @@ class ImageLabels:
 
     def for_split(self) -> tuple["ImageLabels", np.ndarray]:
         """Return the context of a cluster's own points: images of one kind, without descriptors."""
-        flat = ImageLabels(self.rule, self.concentration, self.phi, self.groups, self.n_groups)
-        return flat, np.ones((len(self.groups), 1))
+        return self.without_descriptors(), np.ones((len(self.groups), 1))

@@ -47,13 +47,16 @@ def promising_pairs(context: ImageLabels, state: np.ndarray, mass: np.ndarray) -
 
     state : ndarray of shape (n_images, T): q(y);  mass : (n_images, K), segments of each image in each cluster
     """
-    apart = context.labels_energy(state, mass)
-    gains = [
-        (context.labels_energy(_joined(state, first, second), mass) - apart, first, second)
-        for second in range(state.shape[1])
-        for first in range(second)
-    ]
-    return [(first, second) for change, first, second in sorted(gains) if change < 0.0]
+    second, first = np.tril_indices(state.shape[1], -1)
+    # Gaussians of kinds add up: those of all pairs are made at once.
+    own, both = context.kind_energies(state, first, second)
+    plain = context.without_descriptors()
+    rest = plain.labels_energy(state, mass)
+    changes = both - own[first] - own[second] if len(own) else np.zeros(len(first))
+    joins = [_joined(state, a, b) for a, b in zip(first, second, strict=True)]
+    changes += np.array([plain.labels_energy(joined, mass) - rest for joined in joins])
+    order = np.argsort(changes, kind="stable")
+    return [(int(first[i]), int(second[i])) for i in order if changes[i] < 0.0]
 
 
 def _joined(state: np.ndarray, first: int, second: int) -> np.ndarray:
