@@ -53,7 +53,7 @@ def promising_pairs(context: ImageLabels, state: np.ndarray, mass: np.ndarray) -
     plain = context.without_descriptors()
     rest = plain.labels_energy(state, mass)
     changes = both - own[first] - own[second] if len(own) else np.zeros(len(first))
-    joins = [_joined(state, a, b) for a, b in zip(first, second, strict=True)]
+    joins = [_joined(state, a, b) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
     changes += np.array([plain.labels_energy(joined, mass) - rest for joined in joins])
     order = np.argsort(changes, kind="stable")
     return [(int(first[i]), int(second[i])) for i in order if changes[i] < 0.0]
