@@ -28,7 +28,6 @@ from stillwatch.novelty import Score
 from stillwatch.settings import EventsConfig
 
 _N_BLOCKS = EVENT_BLOCKS * EVENT_BLOCKS
-_COLOURS = 3  # light and two ratios
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ class _Kinds:
 
     layout: np.ndarray = saved_array((EVENT_KINDS, _N_BLOCKS), np.float64)
     look: np.ndarray = saved_array((EVENT_KINDS, EVENT_AXES), np.float64)
-    colour: np.ndarray = saved_array((EVENT_KINDS, _COLOURS), np.float64)
+    colour: np.ndarray = saved_array((EVENT_KINDS, 3), np.float64)
     count: np.ndarray = saved_array((EVENT_KINDS,), np.int64, low=0)
     seen_ns: np.ndarray = saved_array((EVENT_KINDS,), np.int64, low=0)
     longest_ns: np.ndarray = saved_array((EVENT_KINDS,), np.int64, low=0)

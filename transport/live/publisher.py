@@ -4,6 +4,7 @@ Owned by the agent's sender thread, which alone calls every method. It must neve
 slow loses messages, which are counted here and seen there as gaps.
 """
 
+import threading
 from collections import deque
 
 import zmq
@@ -43,6 +44,7 @@ MAX_INCOMING_BYTES = 1024  # subscriptions and page requests are short, but a CU
 _REQUESTS_A_POLL = 64
 _PORT_TRIES = 32
 _PAGES_IN_FLIGHT = 2
+LAST_READ_S = 0.5  # after the last message: a reader takes milliseconds, a busy one tenths of a second
 
 
 class Publisher:
@@ -178,9 +180,16 @@ class Publisher:
         return self._cache.memory_bytes() + STALL_BYTES
 
     def close(self, linger_ms: int = 200) -> None:
-        """Close everything; last messages get `linger_ms` to leave. May be called twice."""
+        """Close everything; last messages get `linger_ms` to leave. May be called twice.
+
+        Who is connected gets LAST_READ_S to read them: what lies unread at the other end goes with the connection
+        (endpoints.py: connect).
+        """
         if self._context is None:
             return
+        self.connections.count()
+        if self.connections.n_open > 0:
+            threading.Event().wait(LAST_READ_S)
         if self._control is not None:
             self._control.close(linger_ms)
         for name in ("_data", "_snapshot"):

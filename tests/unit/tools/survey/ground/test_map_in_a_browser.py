@@ -75,6 +75,7 @@ def test_what_is_pointed_at_is_named_as_text_and_leads_to_its_picture(page):
 def test_a_cluster_and_a_dive_are_hidden_and_shown(page):
     def named(item):
         page.mouse.move(5, 5)
+        page.wait_for_timeout(400)  # a name fades away in a fifth of a second
         page.mouse.move(*place_of(page, item))
         page.wait_for_timeout(150)
         return page.locator(".leaflet-tooltip:not(.dive)").count()
