@@ -15,6 +15,10 @@ from stillwatch.kernels import sparse_code
 STEP_PX, BIN_PX, N_ATOMS = 8, 4, 10
 SIDE = 4
 N_CELLS = SIDE * SIDE + 4 + 1
+# Mean gradient, grey levels between pixels two apart, from which a patch counts in full; one of less contrast counts
+# by its part of it: noise in a sky is no texture. So has the SIFT of Lazebnik et al. 2006 that the thesis uses: what it
+# leaves unnormalised, of a norm below 1, has this mean gradient.
+FULL_CONTRAST = 3.0
 # Correlations of what is left below this are rounding.
 LEAST_CORRELATION = 1e-4
 
@@ -70,6 +74,8 @@ class SparseCodePyramid:
         if grey.shape != self._sift.shape:
             self._sift.reshape(*grey.shape)
         patches = self._sift.compute(grey)
+        contrast = np.minimum(self._sift.energy * np.float32(1.0 / FULL_CONTRAST), np.float32(1.0))
+        patches = patches * contrast[:, None]
         alphas = np.matmul(patches, self._columns, out=self._alphas[: len(patches)])
         self._pooled[:] = 0.0
         sparse_code.code_and_pool(

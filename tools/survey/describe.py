@@ -27,7 +27,7 @@ from stillwatch.tools.survey.segments import N_COLOURS, NONE, describe_segments,
 # A task of a survey: what a worker that dies has to do again.
 PICTURES_A_PART = 128
 SEGMENT_WIDTH = 128 + 2 * N_COLOURS
-VERSION = "2"
+VERSION = "3"
 
 
 @dataclass(frozen=True)

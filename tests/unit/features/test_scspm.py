@@ -46,6 +46,17 @@ def test_texture_in_one_corner_fills_the_cells_of_that_corner_alone():
     assert not cells[[0, 3, 12, 16]].any()
 
 
+def test_faint_texture_counts_by_its_contrast():
+    """Half a picture at full contrast, half at half of that: the faint half counts less."""
+    image = texture()
+    faint = np.round(128 + 0.1 * (image.astype(float) - 128)).astype(np.uint8)
+    mixed = np.concatenate([image[:, :80], faint[:, 80:]], axis=1)
+    cells = pyramid().describe(mixed).reshape(21, 40)[:16].reshape(4, 4, 40)
+    assert 0.0 < cells[:, 3].max() < 0.7 * cells[:, 0].max()
+    whole, halved = (pyramid().describe(part) for part in (image, image // 2 + 64))
+    np.testing.assert_allclose(whole, halved, atol=0.02)  # where all is well lit nothing changes
+
+
 def test_a_picture_without_texture_is_all_zeros():
     assert not pyramid().describe(np.full((160, 160), 90, np.uint8)).any()
 
