@@ -1,6 +1,6 @@
 """Whether what was there before is news when it comes, or goes, again: one rule for everything that is told twice.
 
-Called by agent/events/categories.py and views.py. It must not know what it is that came.
+Called by agent/events/categories.py, repeats.py and views.py. It must not know what it is that came.
 """
 
 import numpy as np

@@ -53,7 +53,8 @@ class Judgement:
     stands_out : ndarray of shape (n,), bool, or None
         Patches that are unlike their place, with those that do not stay; None where the rule knows no places.
     weather : float
-        How far what is unlike its place was left out, because nearly the whole picture is: 0 not at all, 1 all of it.
+        How far what is unlike its place was left out, because nearly the whole picture is or it does not stay for two
+        frames: 0 not at all, 1 all of it.
     """
 
     surprise: np.ndarray

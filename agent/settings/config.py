@@ -189,7 +189,7 @@ class EventsConfig(_Section, frozen=True):
     update_s: Annotated[float, Meta(ge=0.0, le=3600.0)] = 2.0  # between two messages about an open event
     longest_s: Annotated[float, Meta(gt=0.0, le=1e6)] = 120.0  # what lasts longer may become usual
     vanish_s: Annotated[float, Meta(gt=0.0, le=1e6)] = 10.0  # what was always there is missed after this long
-    tell: Literal["first_of_kind", "rare", "every"] = "rare"  # visits, under a fixed camera: of kinds that seldom come
+    tell: Literal["first_of_kind", "rare", "every"] = "rare"  # of what comes again, visits, events, views: the seldom
     alerts_per_hour: Annotated[float, Meta(gt=0.0, le=3600.0)] = 60.0
     burst: Annotated[int, Meta(ge=1, le=1000)] = 30
 
