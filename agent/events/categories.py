@@ -37,8 +37,8 @@ class _Followed:
     frames: labelled ones in which it was seen. epochs: models it lived through. from_event: it was born right after an
     event. told: it was news already. gone: its absence was news already. run: frames in a row since it came back from
     an absence of away_ns; longest_ns: longest absence that it came back from before, 0 without one; missed_ns: longest
-    that was told and that it came back from. presence: share of
-    frames in which it is seen, lately; usual: what that was when it was seen last.
+    that was told and that it came back from. with_most: of its absence nobody was told, most others were missing too.
+    presence: share of frames in which it is seen, lately; usual: what that was when it was seen last.
     epoch: of the model seen last. n_models: seen so far. event_models: how many of them when an event that no
     category was told of was open last, -1 without one. in_event: whether one is open. t_ns: stream time of the last
     frame, -1 before the first; blind_ns: so much of it went by in weather. All other times are without that.
@@ -178,9 +178,8 @@ class CategoryLife(Recorded):
         followed.run[back] += 1
         due = back[(followed.run[back] == self._config.min_frames) & (followed.frames[back] > 0)]
         longest = followed.longest_ns[due]
-        told = is_news(self._config.tell, followed.away_ns[due], longest) & same_picture
+        told = due[is_news(self._config.tell, followed.away_ns[due], longest) & same_picture]
         followed.longest_ns[due] = np.maximum(longest, followed.away_ns[due])
-        told = due[told]
         return [(EventKind.RETURNED, self._most_seen(told))] if len(told) and not followed.in_event else []
 
     def _take_note(self, t_ns: int, rows: np.ndarray, is_seen: np.ndarray) -> None:

@@ -116,7 +116,7 @@ class Certainty(Recorded):
     def _look_for_weather(self, score: Score) -> None:
         """Believe in weather, or in its end, once all frames of WEATHER_S said so."""
         start = self._start
-        is_seen = score.judgement is not None and not score.judgement.was_judged
+        is_seen = not score.was_judged
         if is_seen == start.in_weather:
             start.turned_ns = -1
         elif start.turned_ns < 0:

@@ -24,7 +24,7 @@ from stillwatch.events.rules import (
     SAME_LOOK,
     UNSETTLED_S,
 )
-from stillwatch.novelty import Score
+from stillwatch.novelty import Score, block_sums
 from stillwatch.settings import EventsConfig
 
 _N_BLOCKS = EVENT_BLOCKS * EVENT_BLOCKS
@@ -52,10 +52,7 @@ def sign_of(score: Score) -> Sign | None:
     rows, novelty = score.rows, score.patch_map.astype(np.float64)
     if rows is None or not rows.rule.view_stays or not (novelty > 0.0).any():
         return None
-    layout = novelty
-    for axis, length in enumerate(novelty.shape):
-        blocks = min(EVENT_BLOCKS, length)
-        layout = np.add.reduceat(layout, np.arange(blocks) * length // blocks, axis=axis)
+    layout = block_sums(novelty, EVENT_BLOCKS)
     padded = np.zeros(_N_BLOCKS)
     padded[: layout.size] = layout.ravel() / np.linalg.norm(layout)
     weights = novelty.ravel() / novelty.sum()

@@ -75,7 +75,7 @@ class SparseCodePyramid:
             self._sift.reshape(*grey.shape)
         patches = self._sift.compute(grey)
         contrast = np.minimum(self._sift.energy * np.float32(1.0 / FULL_CONTRAST), np.float32(1.0))
-        patches = patches * contrast[:, None]
+        patches *= contrast[:, None]
         alphas = np.matmul(patches, self._columns, out=self._alphas[: len(patches)])
         self._pooled[:] = 0.0
         sparse_code.code_and_pool(

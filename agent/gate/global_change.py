@@ -34,8 +34,8 @@ class _Views:
 
     seen, has_normal: whether there is a frame before, an accepted one. previous, normal: their thumbnails.
     holding: a change is held back. begun_ns, since_ns: when it began, and when the picture last changed in it.
-    known, known_chroma: pictures that were normal once, and how colourful; known_turn: of the change that each was
-    last part of, 0 in a free place; turns: changes so far.
+    known, known_chroma: pictures that were normal once, and how colourful; known_turn: number of the change that each
+    was last part of, 0 in a free place.
     """
 
     seen: bool = saved(False)
@@ -51,7 +51,6 @@ class _Views:
     known: np.ndarray = saved_array((KNOWN_VIEWS, THUMB_HEIGHT, THUMB_WIDTH), np.uint8)
     known_chroma: np.ndarray = saved_array((KNOWN_VIEWS,), np.float64, low=0.0, high=255.0)
     known_turn: np.ndarray = saved_array((KNOWN_VIEWS,), np.int64, low=0)
-    turns: int = saved(0, low=0)
 
 
 class Held(NamedTuple):
@@ -82,7 +81,7 @@ class GlobalChange(Recorded):
         """Drop what was seen, for a stream that changed its size or format."""
         views = self._views
         views.seen = views.has_normal = views.holding = False
-        views.since_ns = views.begun_ns = views.previous_ns = views.turns = 0
+        views.since_ns = views.begun_ns = views.previous_ns = 0
         views.known_turn[:] = 0
 
     def update(self, now: Measures, t_ns: int, rule: CameraRule) -> Held:
@@ -138,11 +137,10 @@ class GlobalChange(Recorded):
     def _note_change(self, now: Measures, rule: CameraRule) -> bool:
         """Remember the picture that was normal until now and the new one; return whether the latter was known."""
         views, (rows, columns) = self._views, now.thumb.shape
-        views.turns += 1
-        before = views.normal[:rows, :columns]
-        self._remember_view(before, views.normal_chroma, self._place_of(before, views.normal_chroma, rule))
+        turn, before = int(views.known_turn.max()) + 1, views.normal[:rows, :columns]
+        self._remember_view(before, views.normal_chroma, turn, self._place_of(before, views.normal_chroma, rule))
         place = self._place_of(now.thumb, now.chroma, rule)
-        self._remember_view(now.thumb, now.chroma, place)
+        self._remember_view(now.thumb, now.chroma, turn, place)
         return place >= 0
 
     def _place_of(self, thumb: np.ndarray, chroma: float, rule: CameraRule) -> int:
@@ -154,12 +152,12 @@ class GlobalChange(Recorded):
                 return int(place)
         return -1
 
-    def _remember_view(self, thumb: np.ndarray, chroma: float, place: int) -> None:
+    def _remember_view(self, thumb: np.ndarray, chroma: float, turn: int, place: int) -> None:
         """Keep a picture at its place; a new one (-1) takes that of the one that was not normal for longest."""
         views, (rows, columns) = self._views, thumb.shape
         place = int(np.argmin(views.known_turn)) if place < 0 else place
         views.known[place, :rows, :columns] = np.rint(thumb)
-        views.known_chroma[place], views.known_turn[place] = chroma, views.turns
+        views.known_chroma[place], views.known_turn[place] = chroma, turn
 
     def _is_back(self, now: Measures, rule: CameraRule) -> bool:
         rows, columns = now.thumb.shape

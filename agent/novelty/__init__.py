@@ -5,6 +5,7 @@ In: grey pictures, rows, active models. Out: `CameraRule`, `Score`, `Kind`, `Pre
 Imports: base, settings, gate, features, learn, epochs, kernels.
 """
 
+from stillwatch.novelty.blocks import block_sums
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.regions import Region
@@ -28,5 +29,6 @@ __all__ = [
     "Score",
     "Sighting",
     "Sizes",
+    "block_sums",
     "saved_kinds",
 ]

@@ -162,9 +162,10 @@ def survey_pictures(args) -> int:
     notes += survey.notes(n_lost_labels, args.labels, args.nav)
     exemplars = [[survey.captions[i] for i in found.typical(k)[0]] for k in range(found.n_clusters)]
     figures = None if agreed is None else agreed.figures()
-    summary = summary_of(found, exemplars, figures, time.monotonic() - began, survey.ground(found))
+    ground = survey.ground(found)
+    summary = summary_of(found, exemplars, figures, time.monotonic() - began, ground)
     summary |= {"unreadable": survey.unreadable, "notes": notes}
-    survey.write(out, found, summary, agreed, notes, args.parquet)
+    survey.write(out, found, summary, agreed, notes, ground, args.parquet)
     if args.json:
         print_json(summary)
     else:
@@ -269,6 +270,7 @@ class Survey:
         summary: dict[str, Any],
         agreed: Agreement | None,
         notes: list[str],
+        ground: Ground | None,
         with_parquet: bool,
     ) -> None:
         """Write survey.json, assignments.csv, survey.geojson and survey.html."""
@@ -297,7 +299,7 @@ class Survey:
             agreed,
             notes,
             self.cells,
-            self.ground(found),
+            ground,
         )
         write_text(out / "survey.html", page)
 

@@ -17,9 +17,8 @@ from stillwatch.learn.mixture.predictive import StudentMixture
 from stillwatch.learn.mixture.priors import Normaliser
 from stillwatch.learn.mixture.saved import Totals, width_of
 
-ENOUGH = (
-    400  # rows that measure the units well: where an epoch was flushed with fewer, the next one measures them again
-)
+# Rows that measure the units well: where an epoch was flushed with fewer, the next one measures them again.
+ENOUGH = 400
 
 Predictive = TypeVar("Predictive")
 

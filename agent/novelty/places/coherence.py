@@ -104,13 +104,10 @@ class Coherence(Restorable):
         """Return how far all that stands out is believed: the more it fills, the more of it must have been there."""
         filled = float(stands_out.mean())
         agreement = (float(before[stands_out].mean()) - chance) / max(1.0 - chance, LEAST_ABSENT)
-        much = min(max((filled - SOME_OUT) / (MUCH_OUT - SOME_OUT), 0.0), 1.0)
-        least, enough = (
-            INCOHERENT + much * (MUCH_INCOHERENT - INCOHERENT),
-            SOME_COHERENT + much * (MUCH_COHERENT - SOME_COHERENT),
-        )
-        doubt = 1.0 - min(max((agreement - least) / (enough - least), 0.0), 1.0)
-        return 1.0 - doubt * min(max((filled - LITTLE_OUT) / LITTLE_OUT, 0.0), 1.0)
+        least = np.interp(filled, (SOME_OUT, MUCH_OUT), (INCOHERENT, MUCH_INCOHERENT))
+        enough = np.interp(filled, (SOME_OUT, MUCH_OUT), (SOME_COHERENT, MUCH_COHERENT))
+        doubt = np.interp(agreement, (least, enough), (1.0, 0.0))
+        return 1.0 - float(doubt * np.interp(filled, (LITTLE_OUT, 2.0 * LITTLE_OUT), (0.0, 1.0)))
 
     def learn(self, stands_out: np.ndarray, t_ns: int) -> None:
         """Remember what stands out of the frame at stream time `t_ns`, (n,) bool."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from stillwatch.base import Commit, Recorded, State, record_bytes, saved, saved_array
 from stillwatch.features import Rows
+from stillwatch.novelty.blocks import block_sums
 from stillwatch.novelty.rules import (
     LEAST_BLOCK_UNIT,
     LEAST_VIEWS,
@@ -149,10 +150,7 @@ class WholeView(Recorded):
         values[..., n - _CHROMA : n] = rows.colours[:, 1:].reshape(height, width, _CHROMA)
         values[..., n] = 1.0
         values[~rows.valid.reshape(height, width)] = 0.0
-        for axis, length in ((0, height), (1, width)):
-            n_blocks = min(VIEW_BLOCKS, length)
-            values = np.add.reduceat(values, np.arange(n_blocks) * length // n_blocks, axis=axis)
-        blocks = values.reshape(-1, n + 1)
+        blocks = block_sums(values, VIEW_BLOCKS).reshape(-1, n + 1)
         self._seen[:] = self._look[:] = 0
         self._seen[: len(blocks)] = blocks[:, n] > 0.0
         self._look[: len(blocks)] = blocks[:, :n] / np.maximum(blocks[:, n:], 1.0)

@@ -74,8 +74,8 @@ def play_certainty(certainty: Certainty, frames: range) -> list:
     told = []
     for i in frames:
         before = Precedents(watched_s=max(i - 40, 0) * 10.0, visits=i // 8)
-        judgement = SimpleNamespace(was_judged=not 50 <= i < 110)
-        score = SimpleNamespace(t_ns=t_of(i), learning=i < 40, precedents=before, judgement=judgement)
+        was_judged = not 50 <= i < 110
+        score = SimpleNamespace(t_ns=t_of(i), learning=i < 40, precedents=before, was_judged=was_judged)
         said = certainty.update(picture(i).mean(axis=2).astype(np.uint8), score, FIXED)
         told.append((said, certainty.busy, certainty.why))
     return told

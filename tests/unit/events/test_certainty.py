@@ -14,8 +14,8 @@ RATE, NS = 10, 10**9
 
 
 def scored(i, *, learning=False, watched_s=0.0, visits=0, weather=0.0):
-    precedents, judgement = Precedents(watched_s=watched_s, visits=visits), SimpleNamespace(was_judged=weather < JUDGED)
-    return SimpleNamespace(t_ns=i * NS // RATE, learning=learning, precedents=precedents, judgement=judgement)
+    precedents, was_judged = Precedents(watched_s=watched_s, visits=visits), weather < JUDGED
+    return SimpleNamespace(t_ns=i * NS // RATE, learning=learning, precedents=precedents, was_judged=was_judged)
 
 
 def started(moving, rule=FIXED, seconds=4, shape=(120, 160)):
