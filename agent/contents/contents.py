@@ -61,10 +61,11 @@ class Contents:
 
 @dataclass
 class _Looked:
-    """Stream time of the last frame looked at, -1 before the first, and how many were."""
+    """Stream time of the last frame looked at, -1 before the first, how many were, and the number of their view."""
 
     t_ns: int = saved(-1, low=-1)
     frames: int = saved(0, low=0)
+    view: int = saved(0, low=0)
 
 
 class ViewContents(Composed):
@@ -79,11 +80,15 @@ class ViewContents(Composed):
 
     def __init__(self, config: Config):
         self._every_s = config.topics.share_every_s
-        self._spread = RunningSpread(config.novelty.halflife_s, LEAST_SPREAD, LEAST_SPREAD)
-        self._calibration = RarityCalibration(config.novelty.halflife_s)
+        self._halflife_s = config.novelty.halflife_s
+        self._spread, self._calibration = self._unknown()
         self._looked = _Looked()
         self._seed = config.agent.seed
         self._expected: tuple[TopicPredictive | None, float, float] = (None, 0.0, 1.0)  # of a model: mean, deviation
+
+    def _unknown(self) -> tuple[RunningSpread, RarityCalibration]:
+        """Return what is believed of a view before it was looked at."""
+        return RunningSpread(self._halflife_s, LEAST_SPREAD, LEAST_SPREAD), RarityCalibration(self._halflife_s)
 
     def is_due(self, t_ns: int) -> bool:
         """Whether the frame at stream time `t_ns` is to be told of and judged."""
@@ -100,7 +105,7 @@ class ViewContents(Composed):
         labels[rows.word_valid] = found
         shares = zeta / zeta.sum()
         statistic = self._above_expected(surprise_of(shares, topics), topics)
-        known = self._looked.frames >= LEAST_LOOKS
+        known = self._looked.frames >= LEAST_LOOKS and rows.view == self._looked.view
         value = self._spread.standardise(statistic) if known else 0.0
         usual = topics.alpha / topics.alpha.sum()
         return Contents(
@@ -142,10 +147,13 @@ class ViewContents(Composed):
         _, mean, deviation = self._expected
         return (surprise - mean) / max(deviation, LEAST_DEVIATION)
 
-    def settle(self, contents: Contents | None, t_ns: int, *, in_event: bool) -> None:
-        """Let a frame that was due teach what shares are usual; events teach nothing."""
+    def settle(self, contents: Contents | None, t_ns: int, *, view: int, in_event: bool) -> None:
+        """Let a frame that was due teach what shares are usual; events teach nothing, and another view all anew."""
         looked = self._looked
         looked.t_ns = max(t_ns, 0)
+        if view != looked.view:
+            looked.view, looked.frames = view, 0
+            self._spread, self._calibration = self._unknown()
         if contents is None:
             return
         if not in_event:

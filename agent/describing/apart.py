@@ -163,5 +163,8 @@ def _described(frame: Frame, told: Told, arrays: dict[str, np.ndarray]) -> Descr
     if told.rule is None:
         return Described(frame, told.verdict)
     jpeg = arrays.pop("jpeg").tobytes()
-    rows = Rows(**arrays, grid_shape=told.grid_shape, word_shape=told.word_shape, rule=told.rule, ready=told.ready)
+    rows = Rows(
+        **arrays, grid_shape=told.grid_shape, word_shape=told.word_shape, rule=told.rule, ready=told.ready,
+        view=told.view,
+    )  # fmt: skip
     return Described(frame, told.verdict, rows, None, jpeg)

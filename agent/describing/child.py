@@ -66,6 +66,7 @@ def _told(describer: Describer, room: Room, request: Ask) -> Told:
         rows.grid_shape,
         rows.word_shape,
         rows.ready,
+        rows.view,
         room.put(request.out, arrays),
         state,
     )

@@ -10,7 +10,7 @@ from stillwatch.base import Clock, Frame, Laps, Stage
 from stillwatch.describing.thumbnail import jpeg_thumbnail
 from stillwatch.features import FeatureExtractor, Features, RowMaker, Rows
 from stillwatch.gate import Gate, Verdict
-from stillwatch.novelty import CameraMotion
+from stillwatch.novelty import CameraMotion, Viewpoints
 from stillwatch.settings import Config
 
 
@@ -61,6 +61,7 @@ class Describer:
         self.gate = Gate(config.gate, height=self.shape[0], width=self.shape[1])
         self.features = FeatureExtractor(config)
         self.camera = CameraMotion(config.novelty.camera)
+        self.viewpoint = Viewpoints()
         self.rows = RowMaker(self.features.capacity_patches, self.features.n_patch_dims, config.features.step_px)
         self.stage_seconds: dict[str, float] = {}
 
@@ -74,7 +75,9 @@ class Describer:
         if not verdict.accepted:
             return Described(frame, verdict)
         features = self.features.extract(frame)
-        rows = self.rows.rows_of(frame, features, self.camera.observe(frame.grey, frame.t_ns))
+        rule = self.camera.observe(frame.grey, frame.t_ns)
+        view = self.viewpoint.observe(frame.grey, frame.t_ns, rule)
+        rows = self.rows.rows_of(frame, features, rule, view)
         pictures = self._config.exemplars
         jpeg = b""
         if rows.ready:
@@ -87,11 +90,12 @@ class Describer:
         self.shape = (height, width)
         self.gate.reshape(height, width)
         self.features.reshape(height, width)
+        self.viewpoint.reset()
 
     def stages(self) -> dict[str, Stage]:
         """Return the parts with state, by their names in the saved one."""
-        return {"gate": self.gate, "features": self.features, "camera": self.camera}
+        return {"features": self.features, **self.running()}
 
     def running(self) -> dict[str, Stage]:
         """Return those whose state changes from frame to frame once the encoder is frozen."""
-        return {"gate": self.gate, "camera": self.camera}
+        return {"gate": self.gate, "camera": self.camera, "viewpoint": self.viewpoint}

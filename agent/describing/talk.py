@@ -65,6 +65,7 @@ class Told(msgspec.Struct, tag="told", frozen=True):
     grid_shape: tuple[int, int] = (0, 0)
     word_shape: tuple[int, int] = (0, 0)
     ready: bool = False
+    view: int = 0
     arrays: list[Place] = []
     state: list[Place] = []
 

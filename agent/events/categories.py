@@ -106,6 +106,11 @@ class CategoryLife(Recorded):
         self._take_note(t_ns, rows[known], is_seen[known])
         return happened + self._vanished(t_ns, missing, same_picture)
 
+    def forget(self) -> None:
+        """Know nobody any more: the camera has another view, in which who is always there is somebody else."""
+        followed = self._followed
+        followed.id[:], followed.epoch, followed.event_models = -1, -1, -1
+
     def _watched(self, t_ns: int, was_judged: bool) -> int:
         """Return the time by which absences are measured: the stream's, but that it stands still in weather."""
         followed = self._followed

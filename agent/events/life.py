@@ -27,6 +27,7 @@ from stillwatch.base import (
 )
 from stillwatch.contents import Contents
 from stillwatch.epochs import Models
+from stillwatch.events.camera import CameraView, Turn
 from stillwatch.events.categories import CategoryLife
 from stillwatch.events.records import EventRecord, Peak, overlap, severity_of
 from stillwatch.events.repeats import Repeats
@@ -147,6 +148,7 @@ class EventLife(Composed):
         self._news = TokenBucket(config.burst, config.alerts_per_hour)
         self._categories = CategoryLife(config)
         self._views = UnusualViews(config)
+        self._camera = CameraView()
         self._repeats = Repeats(config)
         self._now = _Open()
         self._peak = Peak()
@@ -210,7 +212,10 @@ class EventLife(Composed):
         if verdict.scene_change:
             records += self._end(frame)
             if self._config.tell == "every" or not verdict.known_scene:
+                self._camera.tell(frame.t_ns)
                 records += self._instant(frame, score, EventKind.SCENE_CHANGE, -1)
+        if score is not None and score.rows is not None:
+            records += self._look_at_camera(frame, score, score.rows.view)
         if score is not None and not score.learning:
             history = now.history
             history[:-1] = history[1:]
@@ -229,6 +234,18 @@ class EventLife(Composed):
     def finish(self, frame: Frame) -> list[EventRecord]:
         """End of the stream: close the open event."""
         return self._end(frame)
+
+    def _look_at_camera(self, frame: Frame, score: Score, view: int) -> list[EventRecord]:
+        """Tell that the camera has a view that it never had. With any other view, what was going on is over."""
+        turn = self._camera.update(view)
+        if turn is Turn.NONE:
+            return []
+        self._categories.forget()
+        records = self._end(frame)
+        is_told = turn is Turn.NEW or self._config.tell == "every"
+        if is_told and self._camera.tell(frame.t_ns):
+            records += self._instant(frame, score, EventKind.VIEW_CHANGED, -1)
+        return records
 
     def _is_unusual(self, contents: Contents, frame: Frame, score: Score) -> bool:
         """Return whether the view as a whole is news; beside an event, and in weather, it is none."""
@@ -418,6 +435,7 @@ class EventLife(Composed):
             "news": self._news,
             "categories": self._categories,
             "views": self._views,
+            "camera": self._camera,
             "repeats": self._repeats,
             "open": RecordPart(self._now, "events: open"),
         }

@@ -46,6 +46,10 @@ HABITUAL = 4  # events of a kind that are told: three may be chance
 GROWN = 1.5  # times the longest or the highest of a kind: more is another thing at its place
 UNSETTLED_S = 300.0  # seconds of watching in which everything is told, as HABITUATED_S of visitors
 
+# -- the view that the camera has (camera.py) ----------------------------------------------------------------
+
+ONE_CHANGE_S = 20.0  # seconds: a knock that changes the whole picture is told by the gate, and known as one 8 s later
+
 # -- how far to believe it (certainty.py) --------------------------------------------------------------------
 
 LOOK_S = 0.4  # seconds between two looks at the learning frames: a walker has gone a cell by then

@@ -50,6 +50,8 @@ class Rows:
     word_valid : ndarray of shape (n_words,), bool
     word_shape : tuple of int
         Rows and columns of the words' grid.
+    view : int
+        Number of the view that a fixed camera has: another one where it was knocked, the same where it was put right.
     """
 
     patches: np.ndarray
@@ -64,6 +66,7 @@ class Rows:
     words: np.ndarray
     word_valid: np.ndarray
     word_shape: tuple[int, int]
+    view: int = 0
 
     def word_centre(self, word: int) -> tuple[float, float]:
         """Return x and y of a word, shares of width and height."""
@@ -97,8 +100,8 @@ class RowMaker:
         self._patches = np.zeros((capacity_patches, self.n_row_dims), np.float32)
         self._plain = np.zeros((capacity_patches, n_patch_dims), np.float32)
 
-    def rows_of(self, frame: Frame, features: Features, rule: CameraRule) -> Rows:
-        """Return the rows of a frame whose features were just extracted, by the rule of its camera."""
+    def rows_of(self, frame: Frame, features: Features, rule: CameraRule, view: int = 0) -> Rows:
+        """Return the rows of a frame whose features were just extracted, by the rule and view of its camera."""
         n = len(features.patches)
         patches, plain = self._patches[:n], self._plain[:n]
         plain[:] = features.patches
@@ -124,6 +127,7 @@ class RowMaker:
             frame=features.frame.copy(),
             rule=rule,
             ready=features.ready and rule.decided,
+            view=view,
         )
 
     def memory_bytes(self) -> dict[str, int]:

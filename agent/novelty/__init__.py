@@ -12,6 +12,7 @@ from stillwatch.novelty.regions import Region
 from stillwatch.novelty.rules import MAX_KINDS, MAX_VISITS, SETTLING_FRAMES
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
+from stillwatch.novelty.viewpoint import Viewpoints
 from stillwatch.novelty.visits import Kind, Over, Precedents, Sighting, saved_kinds
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Score",
     "Sighting",
     "Sizes",
+    "Viewpoints",
     "block_sums",
     "saved_kinds",
 ]

@@ -58,6 +58,27 @@ STILL_SHARE = 0.3  # of the textured blocks: a moving camera stands where fewer 
 WINDOW_S = 2.0  # seconds that a window lasts at least, once the kind of camera is known
 DISSENT_WINDOWS = 3  # windows in a row that must say otherwise: a stop of three seconds is no fixed camera
 
+# -- a fixed camera: which view it has (viewpoint.py) ---------------------------------------------------------
+
+KNOWN_VIEWPOINTS = 2  # views: where it looks, and where it looked before; each has a baseline of its own
+VIEW_SIDE = 240  # pixels of the longer side: a knock is told from shake by pixels of this size
+AVERAGED_S = 0.7  # seconds after which a frame counts half: who walks, rain and snow go from the picture
+CALM_LOOK_S = 4.0  # seconds between looks of some 20 ms, where the last one found the view as it was,
+LOOK_S = 2.0  # and where it did not: a knock is known after six to eight
+FEATURES_PER_VIEW = 300  # the strongest: matching takes 2 ms
+LEAST_CONTRAST = 0.01  # of SIFT's features: a quarter of the usual, a road has few others
+MATCHED_PX = 2.5  # pixels that a feature may be from where the others say it is
+LEAST_MATCHES = 12  # features that agree: by chance 3 to 8 do
+CELLS, LEAST_CELLS = 4, 6  # of the picture across and down, and how many hold them: a written clock fills four
+SURE_MATCHES = 20  # before the camera is said to have gone
+SAME_PX = 4.0  # pixels that corners are from their places on the mean: a mast's shake of 2 reaches 3,
+WENT_PX = 5.0  # a camera that is a fiftieth of its view from where it was is knocked
+WENT_LOOKS = 3  # looks in a row that find it at the same place
+RICH_VIEW = 100  # features: a picture with fewer may be dusk or fog
+STILL_PX = 1.5  # pixels: of the picture since the last look, where it stays
+OTHER_LOOKS = 30  # looks in a row: a hard shadow or a truck in the way has gone by then, another view has not
+VIEW_FOLLOWS = 8  # looks after which the view takes an eighth of what is seen: it follows the light of minutes
+
 # -- a fixed camera: what is usual at a place (place_memory.py) ----------------------------------------------
 
 SAMPLES = 48  # frames kept of all that was watched: one in fifty is told from none, 5 MB at 384 x 288

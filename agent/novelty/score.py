@@ -21,10 +21,15 @@ from stillwatch.settings import Config
 
 @dataclass
 class _Counts:
-    """How far novelty has come, in frames; seconds of stream that were judged, and the last judged frame's time, ns."""
+    """How far novelty has come, in frames; seconds of stream that were judged, and the last judged frame's time, ns.
+
+    view: highest number of a camera's view so far; of_view: frames scored since that was new.
+    """
 
     accepted: int = saved(0, low=0)
     scored: int = saved(0, low=0)
+    view: int = saved(0, low=0)
+    of_view: int = saved(0, low=0)
     watched_s: float = saved(0.0, low=0.0)
     t_ns: int = saved(-1, low=-1)
 
@@ -137,7 +142,8 @@ class Novelty(Composed):
         if models is None or not rows.ready:
             return self._unscored(frame, rows, progress)
         judgement = self._strategies[rows.rule.novelty].judge(rows, models, frame.t_ns)
-        learning = self._counts.scored < CALIBRATION_FRAMES
+        is_new_view = rows.view > self._counts.view
+        learning = is_new_view or self._counts.of_view < CALIBRATION_FRAMES
         return Score(
             value=judgement.value,
             rarity=1.0 if learning else judgement.rarity,
@@ -205,6 +211,9 @@ class Novelty(Composed):
             elapsed_s = max(score.t_ns - counts.t_ns, 0) / NS if counts.t_ns >= 0 else 0.0
             counts.watched_s += min(elapsed_s, LONGEST_STEP_S)
             counts.scored, counts.t_ns = counts.scored + 1, score.t_ns
+            assert score.rows is not None
+            counts.of_view = counts.of_view + 1 if score.rows.view <= counts.view else 1
+            counts.view = max(counts.view, score.rows.view)
         return over
 
     # -- state -----------------------------------------------------------------------------------------------

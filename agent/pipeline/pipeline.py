@@ -173,7 +173,7 @@ class Pipeline(Restorable):
         if score.judgement is not None:
             self.kind_pictures.update(frame, score.judgement.sightings, over, rows.grid_shape)
         if is_due:
-            self.contents.settle(contents, frame.t_ns, in_event=self.events.active)
+            self.contents.settle(contents, frame.t_ns, view=rows.view, in_event=self.events.active)
         if described.features is not None:
             self.features.observe(described.features)
         if said := self.certainty.update(frame.grey, score, rows.rule):

@@ -50,6 +50,7 @@ from stillwatch.novelty.regions import Region
 from stillwatch.novelty.registry import STRATEGIES
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
+from stillwatch.novelty.viewpoint import Viewpoints
 from stillwatch.novelty.visits.habituation import Habituation
 from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.kind_pictures import KindPictures
@@ -104,6 +105,17 @@ def play_motion(motion: CameraMotion, frames: range) -> list:
         motion.observe(moving_view(i), t_of(i))
         told.append(motion.rule)
     return told
+
+
+@functools.cache
+def bricks(view: int) -> np.ndarray:
+    wall = np.random.default_rng(view).integers(40, 220, (12, 10)).astype(np.uint8)
+    return np.ascontiguousarray(np.kron(wall, np.ones((10, 16), np.uint8)))
+
+
+def play_viewpoint(camera: Viewpoints, frames: range) -> list:
+    """The camera is pushed aside now and then; two seconds a frame."""
+    return [camera.observe(np.roll(bricks(i // 60), 12 * (i // 8 % 2), axis=1), i * 2 * NS, FIXED) for i in frames]
 
 
 class OneNormal:
@@ -265,6 +277,7 @@ STAGES = {
     "features, warming up": Case(lambda: features_of(8), play_features, 4),
     "features, frozen": Case(lambda: features_of(3), play_features, 4),
     "camera motion": Case(lambda: CameraMotion("auto"), play_motion, 6),
+    "viewpoint": Case(Viewpoints, play_viewpoint, 30),
     "place memory": Case(places, play_places),
     "traffic": Case(traffic, play_traffic),
     "coherence": Case(lambda: Coherence(PLACES), play_coherence),
@@ -296,6 +309,10 @@ OUTSIDE = [
     ("gate", "seen.picture", 99),
     ("global change", "previous_chroma", -1.0),
     ("camera motion", "dissent", 4),
+    ("viewpoint", "seen.went", 4),
+    ("viewpoint", "picture", 256.0),
+    ("events", "camera.view", -2),
+    ("novelty, places", "places.views.now", 2),
     ("frame level", "levels_s", -0.1),
     ("novelty, places", "places.visits.kinds.lately", -2),
     ("novelty, places", "places.visits.tracks.known", 1.1),

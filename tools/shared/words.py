@@ -17,6 +17,7 @@ TITLES = {
     EventKind.VANISHED: "Something usual is gone",
     EventKind.SCENE_CHANGE: "The whole view changed",
     EventKind.UNUSUAL_VIEW: "An unusual view",
+    EventKind.VIEW_CHANGED: "The camera has another view",
 }
 
 
@@ -43,6 +44,8 @@ def why(kind: str, events: EventsConfig | None = None) -> str:
         "camera.",
         EventKind.UNUSUAL_VIEW: f"Raised because {frames} looks in a row showed shares of topics rarer than {rare}, "
         "each part of them known.",
+        EventKind.VIEW_CHANGED: "Raised because what stays in the picture is elsewhere in it, or none of it is found: "
+        "the camera was knocked, turned or moved. What was usual before is kept, for when it is put right.",
     }
     return rules.get(EventKind(kind), f"Raised by the agent's rule “{kind.replace('_', ' ')}”.")
 

@@ -31,6 +31,7 @@ class EventKind(enum.StrEnum):
     VANISHED = "vanished"
     SCENE_CHANGE = "scene_change"
     UNUSUAL_VIEW = "unusual_view"
+    VIEW_CHANGED = "view_changed"
 
     @classmethod
     def _missing_(cls, value: object) -> "EventKind":

@@ -4,21 +4,18 @@ A row of agent/novelty/registry.py. It learns from every frame, events included:
 has that share of the samples, so that nothing needs to be left out, and a busy start washes out by itself.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
 
-from stillwatch.base import Commit, Composed, Stage, State
+from stillwatch.base import Commit, Composed, RecordPart, Stage, State, saved, saved_array
 from stillwatch.epochs import Models
 from stillwatch.features import Rows
+from stillwatch.novelty.places.baseline import Baseline
 from stillwatch.novelty.places.coherence import Coherence
-from stillwatch.novelty.places.level import FrameLevel
-from stillwatch.novelty.places.place_memory import PlaceMemory
-from stillwatch.novelty.places.traffic import Traffic
-from stillwatch.novelty.places.whole_view import WholeView
 from stillwatch.novelty.regions import novel_regions
-from stillwatch.novelty.rules import LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, UNLIKE, USUAL_RATE
+from stillwatch.novelty.rules import KNOWN_VIEWPOINTS, LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, UNLIKE, USUAL_RATE
 from stillwatch.novelty.strategy import Judgement, Sizes
 from stillwatch.novelty.visits import Habituation, Kind, Over, Precedents, Sighting, Visits, news_of
 from stillwatch.settings import Config, EventsConfig
@@ -29,11 +26,22 @@ def usual_rate(config: EventsConfig) -> float:
     return {"first_of_kind": 0.0, "rare": USUAL_RATE * config.alerts_per_hour, "every": np.inf}[config.tell]
 
 
+@dataclass
+class _Views:
+    """Numbers of the views that the baselines are of, -1 of a free one; place of the one in view."""
+
+    ids: np.ndarray = saved_array((KNOWN_VIEWPOINTS,), np.int64, fill=-1, low=-1)
+    now: int = saved(0, low=0, high=KNOWN_VIEWPOINTS - 1)
+
+
 class Unlikeness(Composed):
     """Judges patches by what their places have shown, weighed by traffic, and the frame by their sum.
 
     The patch mixture does not judge here, and is not asked: what crossed the first frames is a component of its like
     any other, however seldom it came since.
+
+    Each view that the camera had (viewpoint.py) has a baseline of its own: one that was set aside as the camera was
+    knocked is found again when it is put right.
 
     Parameters
     ----------
@@ -47,13 +55,11 @@ class Unlikeness(Composed):
         self._least_patches = config.novelty.least_patches
         halflife_s, n = config.novelty.halflife_s, sizes.capacity_patches
         usual_per_hour = usual_rate(config.events)
-        self._memory = PlaceMemory(
-            n, sizes.n_patch_dims, horizon_s=halflife_s, usual_per_hour=usual_per_hour, seed=config.agent.seed
-        )
+        self._baselines = [
+            Baseline(sizes, halflife_s, usual_per_hour, config.agent.seed) for _ in range(KNOWN_VIEWPOINTS)
+        ]
+        self._views = _Views()
         self._coherence = Coherence(n)
-        self._whole_view = WholeView(sizes.n_patch_dims, halflife_s, config.agent.seed)
-        self._traffic = Traffic(n, halflife_s)
-        self._level = FrameLevel(halflife_s)
         self._visits = Visits(sizes.n_patch_dims, halflife_s, usual_per_hour)
         self._habituation = Habituation(halflife_s, config.agent.seed)
         self._habituates = bool(np.isfinite(usual_per_hour))
@@ -69,25 +75,26 @@ class Unlikeness(Composed):
 
     def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
         """Judge a frame at stream time `t_ns`; it teaches nothing. A grid of another shape makes places void."""
-        self._take_grid(rows.grid_shape)
+        baseline = self._baseline_of(rows)
         n, grid = len(rows.plain), rows.grid_shape
         unlikeness, weights, news = self._unlikeness[:n], self._weights[:n], self._news[:n]
-        self._memory.unlikeness(rows.plain, rows.valid, unlikeness, news)
+        baseline.memory.unlikeness(rows.plain, rows.valid, unlikeness, news)
         for told in (unlikeness, news):  # things cover neighbouring patches, noise does not
             told[:] = cv2.blur(told.reshape(grid), (NEIGHBOURS, NEIGHBOURS), borderType=cv2.BORDER_REPLICATE).ravel()
             told[~rows.valid] = 0.0
-        weather = self._take_off_what_is_no_thing(unlikeness, news, rows, t_ns)
+        weather = self._take_off_what_is_no_thing(baseline, unlikeness, news, rows, t_ns)
         sightings = self._look(unlikeness, rows)
-        self._traffic.weights(weights)
+        baseline.traffic.weights(weights)
         weights *= news
         weights *= news_of(sightings, grid)
         weights *= 1.0 - self._familiar[:n]
-        level = self._level.level_of(weights)
-        value = max(self._level.standardise(level, self._traffic.emptiness), self._strangest(sightings, weights))
+        level = baseline.level.level_of(weights)
+        usual = baseline.level.standardise(level, baseline.traffic.emptiness)
+        value = max(usual, self._strangest(baseline, sightings, weights))
         weights *= NOVEL  # one unit of weighed unlikeness is novel: the deviations that regions and pictures show
         regions = novel_regions(weights.reshape(grid), rows.centres, self._least_patches)
         found = self._visits.precedents(sightings, regions[0].peak, grid) if regions else None
-        rarity, before = self._level.rarity(value), found or Precedents()
+        rarity, before = baseline.level.rarity(value), found or Precedents()
         stands_out = self._stands_out[:n]
         who = (sightings, before, stands_out)
         return Judgement(unlikeness, weights, None, regions, (level,), value, rarity, *who, weather)
@@ -103,7 +110,9 @@ class Unlikeness(Composed):
         news = [1.0 - float(familiar[sighting.patches].mean()) for sighting in sightings]
         return [replace(one, strange=one.strange * share) for one, share in zip(sightings, news, strict=True)]
 
-    def _take_off_what_is_no_thing(self, unlikeness: np.ndarray, news: np.ndarray, rows: Rows, t_ns: int) -> float:
+    def _take_off_what_is_no_thing(
+        self, baseline: Baseline, unlikeness: np.ndarray, news: np.ndarray, rows: Rows, t_ns: int
+    ) -> float:
         """Weigh down what was elsewhere in the last frame, as drops are, and a picture that is another everywhere.
 
         Return how far all that stands out was left out, 0 to 1.
@@ -111,13 +120,13 @@ class Unlikeness(Composed):
         stands_out, weights = self._stands_out[: len(news)], self._weights[: len(news)]
         np.greater_equal(unlikeness, UNLIKE, out=stands_out)
         believed = self._coherence.weights(stands_out, rows.grid_shape, t_ns, weights)
-        judged = self._whole_view.weight(rows, t_ns) if stands_out.any() else 1.0
+        judged = baseline.whole_view.weight(rows, t_ns) if stands_out.any() else 1.0
         weights *= judged
         unlikeness *= weights
         news *= weights
         return 1.0 - believed * judged
 
-    def _strangest(self, sightings: list[Sighting], weights: np.ndarray) -> float:
+    def _strangest(self, baseline: Baseline, sightings: list[Sighting], weights: np.ndarray) -> float:
         """Return the highest value of a visit of a new kind, by itself: as if nothing else were, nor ever was, there.
 
         What it consists of counts fully in `weights` from then on, whatever usually passes its place.
@@ -126,47 +135,63 @@ class Unlikeness(Composed):
         for sighting in sightings:
             if sighting.strange > 0.0:
                 unlikeness = self._unlikeness[sighting.patches]
-                highest = max(highest, sighting.strange * self._level.level_of(unlikeness) / LEAST_LEVEL_DEVIATION)
+                highest = max(highest, sighting.strange * baseline.level.level_of(unlikeness) / LEAST_LEVEL_DEVIATION)
                 weights[sighting.patches] = np.maximum(weights[sighting.patches], unlikeness)
         return highest
 
     def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> list[Over]:
         """Let a frame teach what is usual; its level counts little in an event, its patches as all others do."""
-        self._take_grid(rows.grid_shape)
-        is_ready = self._memory.ready
-        self._memory.learn(rows.plain, rows.valid, t_ns)
+        baseline = self._baseline_of(rows)
+        is_ready = baseline.memory.ready
+        baseline.memory.learn(rows.plain, rows.valid, t_ns)
         if judgement is not None and judgement.stands_out is not None:
             self._coherence.learn(judgement.stands_out, t_ns)
         was_judged = judgement is None or judgement.was_judged
-        self._whole_view.learn(rows, t_ns, follows=in_event and was_judged)
+        baseline.whole_view.learn(rows, t_ns, follows=in_event and was_judged)
         if judgement is not None and is_ready:
-            self._traffic.learn(judgement.surprise, self._level.is_least(judgement.surprise), t_ns)
-            self._level.learn(judgement.statistics[0], t_ns, in_event)
+            baseline.traffic.learn(judgement.surprise, baseline.level.is_least(judgement.surprise), t_ns)
+            baseline.level.learn(judgement.statistics[0], t_ns, in_event)
             if self._habituates:
                 self._habituation.learn(judgement.sightings, t_ns)
             return self._visits.learn(judgement.sightings, rows.grid_shape, t_ns)
         return []
 
-    def _take_grid(self, grid_shape: tuple[int, int]) -> None:
-        if grid_shape != self._grid_shape:
-            self._grid_shape = grid_shape
-            self._memory.reset(grid_shape[0] * grid_shape[1])
+    def _baseline_of(self, rows: Rows) -> Baseline:
+        """Return what is usual in the view of a frame: nothing yet, where the camera never had it."""
+        views = self._views
+        if rows.grid_shape != self._grid_shape:
+            self._grid_shape = rows.grid_shape
+            for baseline in self._baselines:
+                baseline.reset(rows.grid_shape)
+            views.now, views.ids[:] = 0, -1
+            views.ids[0] = rows.view
             self._coherence.reset()
-            self._whole_view.reset()
-            self._traffic.reset(grid_shape)
-            self._level.reset()
             self._visits.reset()
             self._habituation.reset()
+        elif rows.view != views.ids[views.now]:
+            self._turn_to(rows.view)
+        return self._baselines[views.now]
+
+    def _turn_to(self, view: int) -> None:
+        """Set the baseline in view aside, for another that is remembered or a new one in place of the oldest."""
+        views = self._views
+        known = np.flatnonzero(views.ids == view)
+        if len(known):
+            views.now = int(known[0])
+        else:
+            others = np.where(np.arange(KNOWN_VIEWPOINTS) == views.now, np.iinfo(np.int64).max, views.ids)
+            views.now = int(np.argmin(others))
+            views.ids[views.now] = view
+            self._baselines[views.now].reset(self._grid_shape)
+        self._coherence.reset()
 
     # -- state -----------------------------------------------------------------------------------------------
 
     def _parts(self) -> dict[str, Stage]:
         return {
-            "memory": self._memory,
+            **{f"view {place}": baseline for place, baseline in enumerate(self._baselines)},
+            "views": RecordPart(self._views, "novelty: views"),
             "coherence": self._coherence,
-            "whole view": self._whole_view,
-            "traffic": self._traffic,
-            "level": self._level,
             "visits": self._visits,
             "habituation": self._habituation,
         }
@@ -177,7 +202,7 @@ class Unlikeness(Composed):
 
         def commit() -> None:
             take_parts()
-            self._grid_shape = self._traffic.grid_shape
+            self._grid_shape = self._baselines[self._views.now].traffic.grid_shape
 
         return commit
 

@@ -66,7 +66,7 @@ def play_contents(contents: ViewContents, frames: range) -> list:
         model = models.setdefault(i // 40, Models({"topics": TwoTopics()}, epoch=i // 40, activated_frame=0))
         found = contents.look(rows, model)
         told.append((contents.is_due(t_of(i)), repr(found)))
-        contents.settle(found, t_of(i), in_event=i % 7 == 0)
+        contents.settle(found, t_of(i), view=i // 100, in_event=i % 7 == 0)
     return told
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from stillwatch.base.camera import MOVING
 from stillwatch.contents import NO_TOPIC, TopicMap, ViewContents
-from stillwatch.contents.contents import INDEPENDENT, MASKED, surprise_of
+from stillwatch.contents.contents import INDEPENDENT, LEAST_LOOKS, MASKED, surprise_of
 from stillwatch.epochs import Models
 from stillwatch.features import Rows
 from stillwatch.learn import MemoryBoundedTopics
@@ -104,7 +104,7 @@ def test_before_there_are_topics_nothing_is_said(models):
 def test_a_frame_is_due_every_so_often_of_stream_time():
     view = ViewContents(Config())
     assert view.is_due(0)
-    view.settle(None, 5 * NS, in_event=False)
+    view.settle(None, 5 * NS, view=0, in_event=False)
     assert not view.is_due(6 * NS - 1)
     assert view.is_due(6 * NS)
     assert view.is_due(4 * NS)  # the stream's time has begun anew
@@ -114,7 +114,7 @@ def play(view, models, n, seed=2):
     rng = np.random.default_rng(seed)
     for i in range(n):
         found = view.look(rows_of(words(rng, int(rng.integers(4)))), models)
-        view.settle(found, i * NS, in_event=False)
+        view.settle(found, i * NS, view=0, in_event=False)
     return found
 
 
@@ -139,8 +139,8 @@ def test_what_is_seen_in_events_does_not_become_usual(models):
         play(view, models, 100)
     rows = rows_of(words(np.random.default_rng(3), N))
     for i in range(30):
-        calm.settle(calm.look(rows, models), (100 + i) * NS, in_event=True)
-        taught.settle(taught.look(rows, models), (100 + i) * NS, in_event=False)
+        calm.settle(calm.look(rows, models), (100 + i) * NS, view=0, in_event=True)
+        taught.settle(taught.look(rows, models), (100 + i) * NS, view=0, in_event=False)
     assert calm.look(rows, models).value > taught.look(rows, models).value
 
 
@@ -153,3 +153,14 @@ def test_surprise_is_that_of_the_compound_multinomial(models):
     chances += [(alpha[1] + i) / (alpha.sum() + 20 + i) for i in range(10)]
     assert INDEPENDENT == 30.0
     assert surprise_of(shares, topics) == pytest.approx(-sum(math.log(p) for p in chances))
+
+
+def test_under_another_view_shares_are_learnt_anew(models):
+    view = ViewContents(Config())
+    play(view, models, 200)
+    elsewhere = dataclasses.replace(rows_of(words(np.random.default_rng(3), N)), view=1)
+    for i in range(LEAST_LOOKS):
+        found = view.look(elsewhere, models)
+        assert (found.value, found.rarity) == (0.0, 1.0)
+        view.settle(found, (200 + i) * NS, view=1, in_event=False)
+    assert view.look(elsewhere, models).rarity < 100.0  # what is always here is usual here

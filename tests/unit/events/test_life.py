@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from stillwatch.base.camera import FIXED
 from stillwatch.events.life import EventLife
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.score import Score
@@ -20,7 +21,7 @@ CONFIG = EventsConfig(
 )  # fmt: skip
 
 
-def score(rarity, box=LEFT, learning=False, component=7, labels=()):
+def score(rarity, box=LEFT, learning=False, component=7, labels=(), view=None):
     found = []
     if box and rarity > 1:
         found = [Region(box, ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2), 30.0, 6, 0)]
@@ -35,6 +36,7 @@ def score(rarity, box=LEFT, learning=False, component=7, labels=()):
         regions=found,
         component=component,
         t_ns=0,
+        rows=None if view is None else SimpleNamespace(view=view, rule=FIXED),
     )
 
 
@@ -157,6 +159,29 @@ def test_a_picture_that_was_normal_before_ends_what_was_open_and_is_told_to_who_
     told = [(i, r.kind, r.phase) for i, r in play(life, [500] * 5 + [1] * 10, verdicts=change)]
     assert told[:2] == [(2, "novel", "new"), (5, "novel", "end")]
     assert bool(told[2:]) == is_told
+
+
+def test_a_view_that_the_camera_never_had_is_told_once_and_ends_what_was_open():
+    in_view = [score(500, view=0)] * 5 + [score(1, view=1)] * 5 + [score(1, view=0)] * 5 + [score(1, view=1)] * 5
+    assert [(i, r.kind, r.phase) for i, r in play(EventLife(CONFIG), in_view)] == [
+        (2, "novel", "new"),
+        (5, "novel", "end"),
+        (5, "view_changed", "new"),
+        (5, "view_changed", "end"),
+    ]
+
+
+def test_who_wants_everything_is_told_of_each_turn_of_the_camera():
+    in_view = [score(1, view=i // 250 % 2) for i in range(1000)]
+    told = play(EventLife(msgspec.structs.replace(CONFIG, tell="every")), in_view)
+    assert [(i, r.kind) for i, r in told if r.phase == "new"] == [(n, "view_changed") for n in (250, 500, 750)]
+
+
+def test_a_knock_that_the_gate_told_of_is_not_told_again():
+    change = {5: SimpleNamespace(scene_change=True, known_scene=False)}
+    in_view = [score(1, view=0)] * 60 + [score(1, view=1)] * 60
+    told = play(EventLife(CONFIG), in_view, verdicts=change)
+    assert [(i, r.kind) for i, r in told if r.phase == "new"] == [(5, "scene_change")]
 
 
 def test_ids_rise_and_are_never_used_again():

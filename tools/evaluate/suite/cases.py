@@ -22,6 +22,9 @@ made
 settled
     `settled SEED`: the made world of a seed for `SETTLED_FRAMES`; what comes before `SETTLED_S` is for learning alone.
     Worlds of a fixed camera.
+knocked
+    `knocked SEED`: the same worlds; from `KNOCKED_S` to `RIGHTED_S` the camera is pushed aside by a tenth of its view.
+    What comes before, and within `FOUND_AGAIN_S` of either, is for learning alone; alerts there are not judged.
 moving
     `voyage SEED`: a made world of a moving camera (voyages.py), from its first frame.
 quiet
@@ -37,11 +40,17 @@ from stillwatch.tools.evaluate.suite.clips import CLIPS, Clip, Stream, clip, sta
 from stillwatch.tools.evaluate.suite.quiet import QuietHours
 from stillwatch.tools.evaluate.suite.transforms import TRANSFORMS, transformed, views_changed
 from stillwatch.tools.evaluate.suite.voyages import make_voyage
-from stillwatch.tools.evaluate.suite.worlds import is_panned, make_world
+from stillwatch.tools.evaluate.suite.worlds import RATE_HZ, is_panned, make_world
 from stillwatch.tools.evaluate.truth import Truth, merged, truth_of
 
-SEEDED = {"made": "world", "settled": "settled", "moving": "voyage", "quiet": "quiet"}  # group -> name of its cases
-GROUPS = ("real", "start", "transform", "made", "settled", "moving", "quiet")
+SEEDED = {
+    "made": "world",
+    "settled": "settled",
+    "knocked": "knocked",
+    "moving": "voyage",
+    "quiet": "quiet",
+}  # group -> name of its cases
+GROUPS = ("real", "start", "transform", "made", "settled", "knocked", "moving", "quiet")
 START_STEP_S = 2.0  # between two starts of a clip
 SETTLE_S = 8.0  # after an un-looped start an event may begin
 LEARN_S = 120.0  # after a looped start
@@ -51,6 +60,8 @@ SEAM_S = 1.0
 QUIET_PLACES = 3
 SETTLED_FRAMES = 2400  # eight minutes
 SETTLED_S = 300.0
+KNOCKED_S, RIGHTED_S = 200.0, 350.0
+FOUND_AGAIN_S = 30.0  # in which it is seen that the view is another, and what is usual in it
 SETTLED_EVERY = 3  # made worlds: one of so many is shown for so long as well
 
 
@@ -107,8 +118,9 @@ def cases_of(
             cases += [Case("transform", shown, transform=name) for shown in turned]
     if "made" in groups:
         cases += [Case("made", "", seed=seed) for seed in seeds]
-    if "settled" in groups:
-        cases += [Case("settled", "", seed=seed) for seed in seeds[::SETTLED_EVERY] if not is_panned(seed)]
+    for lasting in ("settled", "knocked"):
+        if lasting in groups:
+            cases += [Case(lasting, "", seed=seed) for seed in seeds[::SETTLED_EVERY] if not is_panned(seed)]
     if "moving" in groups:
         cases += [Case("moving", "", seed=seed) for seed in seeds]
     if "quiet" in groups and quiet_hours > 0.0:
@@ -152,6 +164,8 @@ def stream_of(case: Case, data: pathlib.Path) -> Stream:
         return make_world(case.seed, data).stream()
     if case.group == "settled":
         return _settled(case, data)
+    if case.group == "knocked":
+        return _knocked(case, data)
     if case.group == "moving":
         return make_voyage(case.seed, data).stream()
     if case.group == "quiet":
@@ -177,6 +191,17 @@ def _settled(case: Case, data: pathlib.Path) -> Stream:
     """Return a made world that lasts, asked for what is new once it was watched for some minutes."""
     world = make_world(case.seed, data, SETTLED_FRAMES).stream()
     return replace(world, name=case.name, truth=world.truth.from_frame(round(SETTLED_S * world.rate_hz)))
+
+
+def _knocked(case: Case, data: pathlib.Path) -> Stream:
+    """Return a made world that lasts, under a camera that is pushed aside and put right again."""
+    at, back = round(KNOCKED_S * RATE_HZ), round(RIGHTED_S * RATE_HZ)
+    world = make_world(case.seed, data, SETTLED_FRAMES, range(at, back)).stream()
+    settle = round(FOUND_AGAIN_S * RATE_HZ)
+    before, after = world.truth.between(at + settle, back - 1), world.truth.between(back + settle, SETTLED_FRAMES)
+    unjudged = merged((*before.unjudged, *after.unjudged, (0, at + settle - 1), (back, back + settle - 1)))
+    truth = replace(before, spans=(*before.spans, *after.spans), unjudged=unjudged, asked_from=at + settle)
+    return replace(world, name=case.name, truth=truth)
 
 
 def after_start(truth: Truth, start: int, settle: int) -> Truth:

@@ -67,12 +67,14 @@ class MadeWorld:
         The shared data: plates and actors come from its pictures.
     n_frames : int
         How long it lasts; a longer world of a seed is another one.
+    knocked : range
+        Frames in which the camera is pushed aside (transforms.py).
     """
 
     height, width, rate_hz = HEIGHT, WIDTH, RATE_HZ
 
-    def __init__(self, seed: int, data: pathlib.Path, n_frames: int = N_FRAMES):
-        self.seed, self.n_frames = seed, n_frames
+    def __init__(self, seed: int, data: pathlib.Path, n_frames: int = N_FRAMES, knocked: range = range(0)):
+        self.seed, self.n_frames, self.knocked = seed, n_frames, knocked
         rng = np.random.default_rng([seed, 1])
         style = seed % 10
         self.moving, self.quiet, self.empty = is_panned(seed), style in (7, 8), style == 7
@@ -164,7 +166,7 @@ class MadeWorld:
             if found is not None:
                 rows, columns, part = found
                 inside[rows, columns] |= part[..., 3] > 0
-        return inside
+        return self._as_seen(inside, i)
 
     def truth(self) -> Truth:
         """Return the events: frames in which a pixel of a new actor is in view, visit by visit."""
@@ -180,7 +182,19 @@ class MadeWorld:
 
     def _shows(self, visit: Visit, i: int) -> bool:
         found = self._place(visit, i)
-        return found is not None and bool(found[2][..., 3].any())
+        if found is None or i not in self.knocked:
+            return found is not None and bool(found[2][..., 3].any())
+        inside = np.zeros((self.height, self.width), bool)
+        inside[found[0], found[1]] = found[2][..., 3] > 0
+        return bool(self._as_seen(inside, i).any())
+
+    def _as_seen(self, inside: np.ndarray, i: int) -> np.ndarray:
+        """Return a mask of the scene as the camera has it in frame i."""
+        if i not in self.knocked:
+            return inside
+        return np.asarray(
+            transforms.knocked(np.where(inside, 255, 0).astype(np.uint8), i, np.random.default_rng(i)) > 0
+        )
 
     def _place(self, visit: Visit, i: int):
         if not visit.first <= i <= visit.last:
@@ -206,7 +220,7 @@ class MadeWorld:
                 image[rows, columns] = (image[rows, columns] * (1.0 - share) + part[..., :3] * share + 0.5).astype(
                     np.uint8
                 )
-        return image
+        return transforms.knocked(image, i, np.random.default_rng(i)) if i in self.knocked else image
 
     def _swaying(self, i: int) -> np.ndarray:
         """Return the plate with the leaves, about a third of it, displaced by up to 2 pixels in gusts."""
@@ -250,6 +264,6 @@ def is_panned(seed: int) -> bool:
     return seed % 10 == 9
 
 
-def make_world(seed: int, data: pathlib.Path, n_frames: int = N_FRAMES) -> MadeWorld:
+def make_world(seed: int, data: pathlib.Path, n_frames: int = N_FRAMES, knocked: range = range(0)) -> MadeWorld:
     """Return the world of a seed."""
-    return MadeWorld(seed, data, n_frames)
+    return MadeWorld(seed, data, n_frames, knocked)

@@ -228,6 +228,7 @@ def _lead(row: Row, shown: Mapping[str, Any]) -> str:
         EventKind.RETURNED: "It was seen before, seldom, and was away",
         EventKind.VANISHED: "What nearly every frame held is away",
         EventKind.SCENE_CHANGE: "Nearly all of the view at once",
+        EventKind.VIEW_CHANGED: "The camera looks elsewhere: what is usual here is learnt anew",
     }.get(EventKind(row["kind"]), "")
     where = f"at the {shown['place']} of the picture" if shown["place"] else ""
     rest = ", ".join(part for part in (where, shown["rarity"]) if part)

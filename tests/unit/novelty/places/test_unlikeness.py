@@ -42,6 +42,10 @@ class Scene:
         """From now on things have another look."""
         self._thing = 0.8 * self._rng.normal(size=(5, 5, DIMS)).astype(np.float32)
 
+    def change(self, columns):
+        """From now on so many columns of the wall have another look."""
+        self._looks[:, :columns] = self._rng.normal(0.0, 0.4, (GRID[0], columns, DIMS))
+
     def frame(self, *corners):
         picture = self._looks + self._rng.normal(0.0, 0.02, (*GRID, DIMS)).astype(np.float32)
         for row, column in corners:
@@ -64,6 +68,23 @@ def told(strategy: Unlikeness, scene: Scene, where, n, begin=0, rate=5) -> list[
         if judgement.rarity >= TOLD:
             found.append(i)
     return found
+
+
+def test_each_view_of_the_camera_has_a_baseline_of_its_own_that_is_found_again():
+    strategy, here, there = make(), Scene(), Scene()
+    there.change(columns=6)
+
+    def watch(scene, view, n, begin):
+        """Watch a still scene; return the last frame's judgement."""
+        for i in range(begin, begin + n):
+            rows = replace(rows_of(scene.frame()), view=view)
+            judgement = strategy.judge(rows, MODELS, i * NS // 5)
+            strategy.learn(rows, judgement, i * NS // 5, in_event=False)
+        return judgement
+
+    told = watch(here, 0, 100, 0), watch(there, 1, 12, 100), watch(here, 0, 10, 112), watch(there, 1, 10, 122)
+    assert all(judgement.was_judged and not (judgement.surprise > 1.0).any() for judgement in told)
+    assert watch(there, 0, 1, 132).stands_out.mean() > 0.3  # where nobody says so, what is other is news
 
 
 def crossing(begin, row=4):

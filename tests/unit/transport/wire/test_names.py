@@ -13,7 +13,7 @@ from stillwatch.transport.wire import AGENT_PATTERN, EventKind, decode, encode
 
 
 def test_the_numbers_of_kinds_on_a_thin_link_stay_what_they_were():
-    kinds = ["other", "novel", "new_category", "returned", "vanished", "scene_change", "unusual_view"]
+    kinds = ["other", "novel", "new_category", "returned", "vanished", "scene_change", "unusual_view", "view_changed"]
     assert list(EventKind) == kinds
 
 

@@ -50,6 +50,17 @@ def test_settled_worlds_are_of_a_fixed_camera_and_last():
     assert all(1500 <= first < cases.SETTLED_FRAMES for first, _ in truth.spans)
 
 
+def test_a_knocked_world_is_asked_for_what_begins_in_either_view_once_that_was_seen():
+    data = data_dir("surveillance").parent
+    (made,) = cases.cases_of(data, ("knocked",), range(0, 3), 0, 0, 1)
+    truth = cases.stream_of(made, data).truth
+    numbers = [first for first, _ in truth.spans]
+    assert any(1150 <= first < 1750 for first in numbers)
+    assert any(1900 <= first < cases.SETTLED_FRAMES for first in numbers)
+    assert all(1150 <= first < 1750 or 1900 <= first for first in numbers)
+    assert not truth.judged(np.array([0, 999, 1149, 1750, 1899])).any()
+
+
 SEGMENTS = {
     "fps": 10.0,
     "segments": [

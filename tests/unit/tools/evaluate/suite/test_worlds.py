@@ -16,9 +16,13 @@ def data():
     return data_dir("surveillance").parent
 
 
-@pytest.fixture(scope="module", params=[0, 11, 9])
+KNOCKED = range(170, 300)
+
+
+@pytest.fixture(scope="module", params=[(0, range(0)), (11, range(0)), (9, range(0)), (11, KNOCKED)], ids=str)
 def world(request, data):
-    return MadeWorld(request.param, data)
+    seed, knocked = request.param
+    return MadeWorld(seed, data, knocked=knocked)
 
 
 def without(world, removed):
@@ -73,14 +77,19 @@ def test_a_quiet_world_has_no_event(data, seed):
 
 
 def test_the_same_seed_gives_the_same_frames_in_any_order(data, world):
-    again = MadeWorld(world.seed, data)
+    again = MadeWorld(world.seed, data, knocked=world.knocked)
     wanted = {i: world.render(i) for i in (3, 200, 399)}
     for i in (399, 3, 200):
         assert np.array_equal(again.render(i), wanted[i])
     assert again.truth() == world.truth()
-    short = MadeWorld(world.seed, data, 120)
+    short = MadeWorld(world.seed, data, 120, world.knocked)
     watched = {number: picture for number, picture, _ in short.stream().pictures()}
     assert all(np.array_equal(watched[i], short.render(i)) for i in (3, 60, 119))
+
+
+def test_a_knock_pushes_the_whole_picture_aside_and_back(data):
+    world, still = (MadeWorld(11, data, knocked=knocked) for knocked in (KNOCKED, range(0)))
+    assert [bool((world.scene(i) != still.scene(i)).any()) for i in (169, 170, 299, 300)] == [False, True, True, False]
 
 
 def test_another_seed_is_another_world(data):
