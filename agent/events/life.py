@@ -236,8 +236,8 @@ class EventLife(Composed):
         return self._end(frame)
 
     def _look_at_camera(self, frame: Frame, score: Score, view: int) -> list[EventRecord]:
-        """Tell that the camera has a view that it never had. With any other view, what was going on is over."""
-        turn = self._camera.update(view)
+        """Tell that the camera has a view that it never had. With any other view what was going on is over."""
+        turn = self._camera.update(view, frame.t_ns)
         if turn is Turn.NONE:
             return []
         self._categories.forget()

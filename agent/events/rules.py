@@ -50,6 +50,8 @@ UNSETTLED_S = 300.0  # seconds of watching in which everything is told, as HABIT
 
 ONE_CHANGE_S = 20.0  # seconds: a knock that changes the whole picture is told by the gate, and known as one 8 s later
 
+TOUR_VIEWS, TOUR_S = 3, 3600.0  # new views in so many seconds before one more: nobody knocks a camera so often
+
 # -- how far to believe it (certainty.py) --------------------------------------------------------------------
 
 LOOK_S = 0.4  # seconds between two looks at the learning frames: a walker has gone a cell by then

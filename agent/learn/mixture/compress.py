@@ -70,14 +70,15 @@ class Compressor:
         self.family, self.form, self.budget, self.dear = builder.family, form, budget, dear
         n_items, self.n_dims = len(builder.candidates), self.family.n_dims
         self.clump_cost = self.family.clump_cost(self.n_dims) if cost is None else cost
-        self.top_down = TopDown(self.family, n_items, budget, builder.alpha, builder.spare)
+        self.top_down = TopDown(self.family, n_items, budget, builder.alpha, builder.spare, self.clump_cost)
         centres, self.block = builder.scratch()
         # Groups can outnumber clumps: those of few points cost less.
         most = min(len(centres) // self.n_dims, 2 * (budget // self.clump_cost), n_items)
         self.centres = centres[: most * self.n_dims].reshape(most, self.n_dims)
         self.owner = np.zeros(most, np.int64)  # component of each centre
         self.sums, self.costs = np.zeros(most), np.zeros(most, np.int64)
-        self.bounds, self.chosen = np.zeros(most + 1, np.int64), np.zeros(most, np.int64)
+        groups = max(most, budget // self.clump_cost + 1)  # one of top-down splits is of all that stays
+        self.bounds, self.chosen = np.zeros(groups + 1, np.int64), np.zeros(most, np.int64)
         self.starts = np.zeros(self.family.capacity + 1, np.int64)
         self.label = np.zeros(n_items, np.int64)
         self.previous, self.distances = self.top_down.order, self.top_down.values
@@ -100,7 +101,11 @@ class Compressor:
         if items.n_clumps * self.clump_cost + (n - items.n_clumps) * self.n_dims <= self.budget:
             return CompressReport()  # everything fits: nothing has to be given up
         if self.form == "paper" or self._are_dear(n_components):
-            return self.top_down.compress(items, candidates[:n, 0], n_components, magnification)
+            n_partitions = self.top_down.partition(items, candidates[:n, 0], n_components, magnification)
+            n_clumps = self.top_down.label(items, n_partitions, self.label)
+            self.n_groups = n_clumps + 1
+            self._summarise(items, np.arange(n_clumps))
+            return self.top_down.report
         self._first_centres(items, candidates, n_components)
         self._sort(items)
         for _ in range(LLOYD):
@@ -251,17 +256,20 @@ class Compressor:
 
     # The result
 
-    def _summarise(self, items: Items) -> None:
-        """Replace the items by the clumps of the groups, then the points that stay single, in their order."""
+    def _summarise(self, items: Items, groups: np.ndarray | None = None) -> None:
+        """Replace the items by the clumps of the groups, then the points that stay single, in their order.
+
+        groups : ndarray of shape (n_clumps,), int64, rising: those that become clumps; None: all that are cheaper so
+        """
         n, kept, family = items.n_items, self.top_down.kept, self.family
         order = self.top_down.order
         mixture_clumps.sort_by_group(self.label, n, self.n_groups, self.bounds, order)
-        sizes = np.diff(self.bounds[: self.n_groups + 1])
-        # A group's first item is its lowest: an old clump, if it holds any.
-        has_clump = order[np.minimum(self.bounds[: self.n_groups], n - 1)] < items.n_clumps
-        is_clump = (sizes > 0) & (has_clump | (sizes * self.n_dims > self.clump_cost))
-        groups = np.flatnonzero(is_clump)
-        single = ~is_clump[self.label[:n]]
+        if groups is None:
+            sizes = np.diff(self.bounds[: self.n_groups + 1])
+            # A group's first item is its lowest: an old clump, if it holds any.
+            has_clump = order[np.minimum(self.bounds[: self.n_groups], n - 1)] < items.n_clumps
+            groups = np.flatnonzero((sizes > 0) & (has_clump | (sizes * self.n_dims > self.clump_cost)))
+        single = ~np.isin(self.label[:n], groups)
         points, counts = items.x[:n][single], items.counts[:n][single]
         if family.covariance == "diagonal":
             mixture_clumps.summarise_diagonal(

@@ -52,14 +52,16 @@ class TopDown:
     concentration : float
     parents : Moments
         Room for one component more than the family's capacity; written.
+    cost : int
+        Values of one clump.
     """
 
-    def __init__(self, family: Family, n_items: int, budget: int, concentration: float, parents: Moments):
+    def __init__(self, family: Family, n_items: int, budget: int, concentration: float, parents: Moments, cost: int):
         self.family = family
         self.budget = budget
         self.alpha = concentration
         self.n_dims = family.n_dims
-        self.clump_cost = family.clump_cost(family.n_dims)
+        self.clump_cost = cost
         most = max(budget // self.clump_cost, 1)
         # The new clumps, while the old ones are still read.
         self.kept = Items(family.n_dims, family.n_second, most, most, family.n_codes)
@@ -72,28 +74,35 @@ class TopDown:
         self.parents = parents
         self.report = CompressReport()
 
-    def compress(self, items: Items, assignment: np.ndarray, n_components: int, magnification: float) -> CompressReport:
-        """Reduce `items` to clumps and singlets within the budget.
+    def partition(self, items: Items, assignment: np.ndarray, n_components: int, magnification: float) -> int:
+        """Sort the items into what clumps and singlets within the budget may hold; return the number of partitions.
 
         assignment : ndarray of shape (n_items,), integer: component of the largest responsibility
         magnification : float, N / T: how many points of the future each point stands for
         """
         self.report = CompressReport()
-        n = items.n_items
-        if items.n_clumps * self.clump_cost + (n - items.n_clumps) * self.n_dims <= self.budget:
-            return self.report  # everything fits: nothing has to be given up
         groups = self._first_partition(items, assignment, n_components)
         groups = self._force_into_budget(items, groups, magnification)
         self._lay_out(items, groups, magnification)
         cost = sum(self._cost(items, p) for p in range(len(groups)))
         n_partitions = self._split_down(items, len(groups), cost, magnification)
-        n_partitions = self._sweep(items, n_partitions)
-        singles = self._summarise(items, n_partitions)
-        points, counts = items.x[singles], items.counts[singles]
-        items.take(self.kept)
-        items.append(points, counts)
-        self.report.partitions = n_partitions
-        return self.report
+        self.report.partitions = self._sweep(items, n_partitions)
+        return self.report.partitions
+
+    def label(self, items: Items, n_partitions: int, out: np.ndarray) -> int:
+        """Write the number of the clump that each item becomes part of, theirs for what stays; return how many clumps.
+
+        out : ndarray of shape (>= n_items,), int64
+        """
+        n_clumps = 0
+        out[: items.n_items] = -1
+        for p in range(n_partitions):
+            rows = self._rows(p)
+            if self._is_clump(items, rows) and (len(rows) > 1 or rows[0] < items.n_clumps):
+                out[rows] = n_clumps
+                n_clumps += 1
+        out[: items.n_items][out[: items.n_items] < 0] = n_clumps
+        return n_clumps
 
     def _first_partition(self, items: Items, assignment: np.ndarray, n_components: int) -> list[np.ndarray]:
         """Return the items of each component under hard assignment, largest first, empty ones left out."""
@@ -282,21 +291,6 @@ class TopDown:
             closer = self.values[:n] > best
             best[closer], found[closer] = self.values[:n][closer], j
         return np.concatenate([label[:old], found])
-
-    def _summarise(self, items: Items, n_partitions: int) -> np.ndarray:
-        """Write the clumps of the final partition into `kept`; return the items that stay single points, in order."""
-        kept = self.kept
-        kept.n_clumps = kept.n_items = 0
-        singles = [np.zeros(0, np.int64)]
-        for p in range(n_partitions):
-            rows = self._rows(p)
-            if not self._is_clump(items, rows) or (len(rows) == 1 and rows[0] >= items.n_clumps):
-                singles.append(rows)
-                continue
-            self.write_clump(items, rows, kept.n_clumps)
-            kept.n_clumps += 1
-        kept.n_items = kept.n_clumps
-        return np.sort(np.concatenate(singles))
 
     def write_clump(self, items: Items, rows: np.ndarray, row: int) -> None:
         """Write some items as one clump to a row of `kept`; a clump alone is copied."""

@@ -17,7 +17,7 @@ def clump_cost(family_cost: int, n_groups: int) -> int:
 
 
 class WordCompressor(Compressor):
-    """The mixture's k-means over all words at once; which document a word is of does not draw it to a clump.
+    """The mixture's compression of words; which document a word is of does not draw it to a clump.
 
     budget : values that clumps and single words may take;  n_groups : document groups that are kept
     """
@@ -28,17 +28,14 @@ class WordCompressor(Compressor):
         self._spread = np.zeros((budget // self.clump_cost, n_groups), np.uint16)
         self._groups = np.zeros(len(builder.candidates), np.int64)
 
-    def _are_dear(self, n_components: int) -> bool:
-        return False
-
     def _carry(self, items: Items, order: np.ndarray, groups: np.ndarray, single: np.ndarray) -> None:
         words = as_words(items)
         self._documents.spread_of(words, order, self.bounds, groups, self._spread)
         kept = words.group[: words.n_items][single]
         self._groups[: len(kept)] = kept
 
-    def _summarise(self, items: Items) -> None:
-        super()._summarise(items)
+    def _summarise(self, items: Items, groups: np.ndarray | None = None) -> None:
+        super()._summarise(items, groups)
         words = as_words(items)
         words.spread[: words.n_clumps] = self._spread[: words.n_clumps]
         words.group[words.n_clumps : words.n_items] = self._groups[: words.n_items - words.n_clumps]

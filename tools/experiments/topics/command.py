@@ -32,6 +32,7 @@ HELD_OUT = 0.25  # of the synthetic documents
 EPOCH_DOCUMENTS = {"topics-segmentation": 10, "topics-retrieval": 60}  # as in the thesis
 CLUMP_COST = 20  # values of a full clump of five columns, and what its documents add is on top
 VOCABULARY = 500
+PRIOR_SCALE = 0.05  # of the learner, unless told otherwise
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -155,12 +156,15 @@ def _segmentation(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     n_pictures, n_pixels = args.documents or 435, 200
     corpus = motorbike_pixels(find_data(args.data), n_pictures, n_pixels, args.seed)
     settings = {"covariance": "full", "max_components": 200}
+    epoch = EPOCH_DOCUMENTS[args.experiment] * n_pixels
     bound = None
     if not args.no_batch:
-        model, row = _batch(corpus, **settings)
+        # A prior is in units of the first epoch's spread, and the batch has one epoch: bounds under two priors differ
+        # by more than clumps cost.
+        units = corpus.words[:epoch].var(axis=0).mean() / corpus.words.var(axis=0).mean()
+        model, row = _batch(corpus, **settings, prior_scale=PRIOR_SCALE * units)
         bound = model.free_energy_
         yield row | {"free_energy_ratio": 1.0}
-    epoch = EPOCH_DOCUMENTS[args.experiment] * n_pixels
     for groups in args.groups or [n_pictures]:
         for memory in args.memory or [epoch + _room_of(1000, groups)]:
             model, row = _taught(corpus, **settings, memory=memory, epoch_size=epoch, document_groups=groups)

@@ -192,3 +192,27 @@ def test_a_split_that_gains_a_word_too_little_is_not_made():
     held = MemoryBoundedTopics(**settings, least_gain=3.0).fit(rows, groups=groups)
     assert free.n_components_ > held.n_components_ == 2
     assert len(np.unique(held.predict(rows[-600:]))) == 1
+
+
+def rods(seed: int, n_documents: int = 60, n_words: int = 60, n_rods: int = 12):
+    """Return words on thin rods in space that cross each other, a few rods to a document, and their documents."""
+    rng = np.random.default_rng(seed)
+    middle, way = rng.uniform(-3.0, 3.0, (n_rods, 3)), rng.normal(size=(n_rods, 3))
+    way /= np.linalg.norm(way, axis=1, keepdims=True)
+    shares = rng.dirichlet(np.full(n_rods, 0.3), n_documents)
+    rod = np.concatenate([rng.choice(n_rods, n_words, p=share) for share in shares])
+    along = rng.normal(0.0, 1.5, (len(rod), 1))
+    return middle[rod] + along * way[rod] + rng.normal(0.0, 0.05, (len(rod), 3)), np.repeat(range(n_documents), n_words)
+
+
+def test_where_clumps_are_dear_thin_topics_stay_apart_in_a_memory_of_a_third():
+    words, documents = rods(seed=3)
+    room = {"memory": 2 * len(words) + 60, "epoch_size": len(words)}
+    settings = {"covariance": "full", "document_groups": 60, "prior_scale": 0.002}
+    batch = MemoryBoundedTopics(**settings, **room).fit(words, groups=documents)
+    model = MemoryBoundedTopics(**settings, memory=1400, epoch_size=600).fit(words, groups=documents)
+    assert abs(model.n_components_ - batch.n_components_) <= 2
+    assert model.free_energy_ >= batch.free_energy_ - 0.05 * len(words)
+    assert model.score(words) >= batch.score(words) - 0.05
+    held = model.documents_
+    np.testing.assert_allclose(held["words"].sum(), len(words), rtol=1e-3)  # clumps and single words, none is lost
