@@ -15,7 +15,7 @@ SHARED_OUT := -n 3 --dist worksteal
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Stillwatch needs Python 3.11 or newer; set PYTHON=..."; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,tools,mcap,bench,station,survey,tables]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,tools,mcap,bench,notebooks,station,survey,tables]'
 	@touch $@
 
 ##@ Use
@@ -95,7 +95,8 @@ drawings: $(STAMP) ## the pictures of docs/concepts.md, from a run of the road w
 	$(BIN)/stillwatch run 'synthetic:road?seed=4&n_frames=501' --out build/road --set 'publish.endpoint=""' --quiet
 	$(BIN)/python -m stillwatch.tools.pages.drawings build/road docs/pictures
 
-docs: $(STAMP) ## the documentation site, into build/site; needs the extra "docs"
+docs: $(STAMP) ## the documentation site, into build/site
+	@test -x $(BIN)/mkdocs || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@mkdir -p docs/reference
 	$(BIN)/stillwatch reference commands >docs/reference/commands.md
 	$(BIN)/stillwatch reference settings >docs/reference/settings.md

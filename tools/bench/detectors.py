@@ -1,7 +1,8 @@
 """What people use today to find events in a clip, beside ours, in one run: found, false alerts, delay, seconds.
 
 The command `stillwatch bench detectors CLIP EVENTS`. The motion detectors are used as their makers ship them: DVR-Scan
-as a program of its own, since it brings another OpenCV, the others by DVR-Scan's own rule for what is an event.
+as a program of its own (the extra `bench` has one; later releases bring another OpenCV and are named with --dvr-scan),
+the others by DVR-Scan's own rule for what is an event.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
 
@@ -44,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("events", type=existing, metavar="EVENTS", help="JSON file of its true events")
     parser.add_argument("--config", type=existing, metavar="FILE", help="TOML file for ours (default: the defaults)")
     parser.add_argument(
-        "--dvr-scan", metavar="PROGRAM", default="dvr-scan", help="where DVR-Scan is (default: on PATH)"
+        "--dvr-scan", metavar="PROGRAM", help="another DVR-Scan (default: the one of the extra bench, or on PATH)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -53,7 +55,7 @@ def main(args: argparse.Namespace) -> int:
     name = pathlib.Path(args.clip).name
     truth = truth_for(read_truths(args.events), name, args.events)
     config = load_config(args.config, [f"source.uri={_quoted(args.clip)}"])
-    rows = measured(config, truth, args.dvr_scan)
+    rows = measured(config, truth, program_of(args.dvr_scan))
     if args.json:
         print_json({"rows": rows})
         return 0
@@ -64,7 +66,8 @@ def main(args: argparse.Namespace) -> int:
             continue
         delay = "-" if row["median_delay_s"] is None else f"{row['median_delay_s']:.2f} s"
         found = f"{row['events_found']}/{row['events_total']}"
-        print(f"{row['method']:<14}{found:>8}{row['false_alerts']:>7}{delay:>9}{row['seconds']:>9.1f}")
+        figures = f"{found:>8}{row['false_alerts']:>7}{delay:>9}{row['seconds']:>9.1f}"
+        print(f"{row['method']:<14}{figures}  {row['note']}".rstrip())
     return 0
 
 
@@ -73,8 +76,8 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def measured(config: Config, truth: Truth, dvr_scan: str) -> list[dict]:
-    """Return a row a method: ours, DVR-Scan, MOG2, KNN, frame difference. Each sees the clip once, by itself."""
+def measured(config: Config, truth: Truth, dvr_scan: str | None = None) -> list[dict]:
+    """Return a row a method: ours, DVR-Scan (its path), MOG2, KNN, difference. Each sees the clip by itself."""
     begun = time.perf_counter()
     run = run_pinned(config)
     seconds = time.perf_counter() - begun
@@ -119,26 +122,49 @@ def alerts_of(frames: Iterable[Frame], detector: Subtractor | Difference, thresh
     return alerts
 
 
-def _dvr_row(config: Config, truth: Truth, number: np.ndarray, t_ns: np.ndarray, program: str) -> dict:
+def _dvr_row(config: Config, truth: Truth, number: np.ndarray, t_ns: np.ndarray, program: str | None) -> dict:
     """Run DVR-Scan at its defaults, but for the lead-in that it puts before an event's first motion."""
-    found = shutil.which(program)
-    if found is None:
-        note = "not run: pip install 'dvr-scan[opencv-headless]' in an environment of its own, then --dvr-scan PROGRAM"
+    if program is None:
+        note = "not run: no dvr-scan here; pip install 'stillwatch[bench]', or name the program with --dvr-scan"
         return _row("dvr-scan", None, truth, number, t_ns, None) | {"note": note}
-    command = [found, "-q", "-i", os.path.abspath(config.source.uri), "-so", "-tb", "0s"]
     begun = time.perf_counter()
+    told = _answer([program, "-q", "-i", os.path.abspath(config.source.uri), "-so", "-tb", "0s"])
+    seconds = time.perf_counter() - begun
+    clip_s = (t_ns - t_ns[0]) / 1e9
+    alerts = [int(number[min(int(np.searchsorted(clip_s, s)), len(number) - 1)]) for s in time_codes(told)[::2]]
+    return _row("dvr-scan", alerts, truth, number, t_ns, seconds) | {"note": _version(program)}
+
+
+def _answer(command: list[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    except OSError as error:
-        raise UsageError(f"--dvr-scan: {shown(found)} cannot be run: {error.strerror}") from error
-    seconds = time.perf_counter() - begun
+    except (OSError, subprocess.TimeoutExpired) as error:
+        why = f"no end within {TIMEOUT_S:.0f} s" if isinstance(error, subprocess.TimeoutExpired) else error.strerror
+        raise UsageError(f"--dvr-scan: {shown(command[0])} cannot be run: {why}; name another") from error
     if done.returncode:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or [f"exit code {done.returncode}"]
-        raise AgentError(f"{shown(found)} failed: {lines[-1]}")
-    starts_s = time_codes(done.stdout)[::2]
-    clip_s = (t_ns - t_ns[0]) / 1e9
-    alerts = [int(number[min(int(np.searchsorted(clip_s, s)), len(number) - 1)]) for s in starts_s]
-    return _row("dvr-scan", alerts, truth, number, t_ns, seconds)
+        raise AgentError(f"{shown(command[0])} failed: {lines[-1]}")
+    return done.stdout + done.stderr  # where a version is told has changed between versions
+
+
+def _version(program: str) -> str:
+    """Return "DVR-Scan 1.7"."""
+    told = _answer([program, "--version"]).strip().partition("\n")[0]
+    if not re.match(r"DVR-Scan \d", told):
+        raise UsageError(f"--dvr-scan: {shown(program)} does not answer to --version as DVR-Scan does; name another")
+    return told
+
+
+def program_of(named: str | None) -> str | None:
+    """Return the path of DVR-Scan: the one named, else the one beside this Python, else the one on PATH."""
+    if named is None:
+        beside = pathlib.Path(sys.executable).parent / "dvr-scan"  # an environment need not be activated
+        return shutil.which(str(beside)) or shutil.which("dvr-scan")
+    found = shutil.which(named)
+    if found is None:
+        raise UsageError(f"--dvr-scan: {shown(named)} is no program that can be run; give the path of dvr-scan")
+    _version(found)
+    return found
 
 
 def time_codes(text: str) -> list[float]:

@@ -1,13 +1,15 @@
 """Motion detectors by DVR-Scan's rule: what begins an event, what ends it, what a program's answer means."""
 
-import pathlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from capture_sources import frame_of
+from data_location import data_dir
 
-from stillwatch.base import UsageError
-from stillwatch.tools.bench.detectors import alerts_of, measured, time_codes
+from stillwatch.base import AgentError, UsageError
+from stillwatch.tools.bench.detectors import alerts_of, measured, program_of, time_codes
 from stillwatch.tools.evaluate import Truth
 
 RATE = 20
@@ -58,24 +60,54 @@ def clip_of_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_every_method_has_a_row_and_an_absent_program_says_how_to_get_it(clip_of_nothing):
-    rows = measured(clip_of_nothing, Truth(((5, 9),), 2), "no-such-program")
+    rows = measured(clip_of_nothing, Truth(((5, 9),), 2), None)
     assert [row["method"] for row in rows] == ["stillwatch", "dvr-scan", "mog2", "knn", "difference"]
     assert {row["events_total"] for row in rows} == {1}
     assert rows[1]["events_found"] is None
-    assert "dvr-scan[opencv-headless]" in rows[1]["note"]
+    assert "'stillwatch[bench]'" in rows[1]["note"]
 
 
-def test_a_program_that_cannot_run_is_named(tmp_path, monkeypatch):
-    from types import SimpleNamespace
+def _program(folder, text):
+    folder.mkdir(exist_ok=True)
+    made = folder / "dvr-scan"
+    made.write_text(text)
+    made.chmod(0o755)
+    return str(made)
 
-    from stillwatch.tools.bench import detectors
 
-    broken = tmp_path / "dvr-scan"
-    broken.write_bytes(b"\x00")
-    broken.chmod(0o755)
-    config = SimpleNamespace(source=SimpleNamespace(uri="clip.mp4"))
-    run = SimpleNamespace(alerts=[], number=np.arange(3), t_ns=np.arange(3) * 10**8)
-    monkeypatch.setattr(detectors, "run_pinned", lambda config: run)
-    monkeypatch.setattr(detectors, "frames_of", lambda config: [])
-    with pytest.raises(UsageError, match=str(pathlib.Path(broken))):
-        measured(config, Truth((), 2), str(broken))
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("\x00", "cannot be run"),
+        ("#!/bin/sh\necho cat 9.1\n", "does not answer"),
+        ("#!/bin/sh\nexit 3\n", "exit code 3"),
+    ],
+)
+def test_a_program_that_is_no_dvr_scan_is_named_before_anything_runs(tmp_path, text, told):
+    program = _program(tmp_path, text)
+    with pytest.raises(AgentError, match=told) as raised:
+        program_of(program)
+    assert program in str(raised.value)
+
+
+def test_a_program_that_is_absent_is_named():
+    with pytest.raises(UsageError, match="--dvr-scan: no-such-program is no program"):
+        program_of("no-such-program")
+
+
+def test_the_one_of_this_environment_is_found_though_it_is_not_activated(tmp_path, monkeypatch):
+    ours = _program(tmp_path / "environment", "#!/bin/sh\n")
+    _program(tmp_path / "path", "#!/bin/sh\n")
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "environment" / "python"))
+    assert program_of(None) == ours
+
+
+@pytest.mark.slow
+def test_dvr_scan_of_the_extra_finds_the_road_clips_first_car():
+    """The real program, with this environment's OpenCV."""
+    pytest.importorskip("dvr_scan")
+    clip = data_dir("surveillance", "car_overhead.mp4")
+    program = program_of(program_of(None))  # named, it must be one too
+    told = subprocess.run([program, "-q", "-i", clip, "-so", "-tb", "0s"], capture_output=True, text=True, check=True)
+    assert time_codes(told.stdout) == [4.32, 11.6, 14.4, 30.16]
