@@ -89,8 +89,8 @@ class Certainty(Recorded):
                 "weather, light or camera: nearly the whole picture looks otherwise, what is new in it is hardly judged"
             )
         return (
-            f"learning, busy start: something moved in {self.busy:.0%} of the looks at the first frames, what passed "
-            f"then may count as usual; until {UNSURE_S:.0f} s are judged and {ENOUGH_VISITS} visits known"
+            f"learning, busy start: something moved in {self.busy:.0%} of the looks at the first frames, so what "
+            f"passed then may count as usual until {UNSURE_S:.0f} s are judged and {ENOUGH_VISITS} visits known"
         )
 
     def update(self, grey: np.ndarray, score: Score, rule: CameraRule) -> str:

@@ -67,14 +67,15 @@ def event_card(data: ReportData, event: Event, n: str) -> str:
 def _about(event: Event) -> str:
     shown = event.best or event.last
     title = words.title_of(event.first.alert_kind).lower()
-    return f"{title}, {words.place(shown.x, shown.y)}" if shown.x is not None and shown.y is not None else title
+    there = words.where(shown.x, shown.y, shown.boxes)
+    return f"{title}, {there}" if there else title
 
 
 def _facts(event: Event) -> str:
     shown = event.best or event.last
     facts = []
-    if shown.x is not None and shown.y is not None:
-        facts.append(words.place(shown.x, shown.y))
+    there = words.where(shown.x, shown.y, shown.boxes)
+    facts += [there] * bool(there)
     facts += [event.how_rare] * bool(event.how_rare)
     if not event.ended:
         facts.append("no end received")

@@ -12,7 +12,7 @@ from stillwatch.tools.report.cards import Numbers, event_card
 from stillwatch.tools.report.data import KindSeen, ReportData
 from stillwatch.tools.report.in_view import topic_layer
 from stillwatch.tools.report.learners import GALLERIES, gallery_view, in_order
-from stillwatch.tools.report.timeline import labeller
+from stillwatch.tools.report.timeline import moment_label
 from stillwatch.tools.shared import words
 from stillwatch.transport.wire import messages as m
 
@@ -142,7 +142,7 @@ def kind_name(data: ReportData, number: int) -> str:
 
 
 def _row(data: ReportData, kind: KindSeen, watched_s: float, by_hour: bool) -> str:
-    told, label = kind.last, labeller(data)
+    told, label = kind.last, moment_label(data)
     shown = c.picture(
         told.thumbnail, alt=f"A visit of kind {told.id}, cut out of frame {told.picture_frame}", opens=True
     )

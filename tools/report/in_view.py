@@ -22,8 +22,8 @@ PIE_PX = 7  # radius of a place on the map
 LEAST_SECTOR = 0.05  # of a pie: less is too thin to be seen
 
 
-def in_view_section(data: ReportData, label: c.Label) -> str:
-    """Show what was in view; nothing where no shares were told."""
+def in_view_section(data: ReportData, label: c.Label, moment: c.Label) -> str:
+    """Show what was in view, `label` naming times of the axis; nothing where no shares were told."""
     mean = data.shares.mean()
     if not mean:
         return ""
@@ -34,7 +34,7 @@ def in_view_section(data: ReportData, label: c.Label) -> str:
     )
     return (
         f"<h2>What was in view</h2><p class='note'>{note}</p>{chart}{_legend(data, mean)}{_track(data)}"
-        f"{_table(data, mean, label)}"
+        f"{_table(data, mean, moment)}"
     )
 
 
@@ -65,17 +65,19 @@ def _crop(data: ReportData, topic: int, role: str) -> str:
     return c.picture(found.thumbnail, alt=f"Topic {topic}: {role.replace('_', ' ')}, frame {found.exemplar_frame}")
 
 
-def _table(data: ReportData, mean: dict[int, float], label: c.Label) -> str:
+def _table(data: ReportData, mean: dict[int, float], moment: c.Label) -> str:
     rows = ""
     for topic in list(mean)[:MAX_TOPICS]:
         pictures = "".join(f"<td><div class='picture'>{_crop(data, topic, role)}</div></td>" for role in EXAMPLE_ROLES)
-        seen = [label(when[topic]) if topic in when else "" for when in (data.shares.first, data.shares.last)]
+        seen = [moment(when[topic]) if topic in when else "" for when in (data.shares.first, data.shares.last)]
         bar = f"<div class='share'><i style='width:{100 * mean[topic]:.0f}%'></i></div>"
         name = f"<b>{_swatch(topic)}{topic_name(data, topic)}</b>{bar}{mean[topic]:.1%} of the view"
-        cells = f"<td class='n'>{topic}</td><td>{c.esc(seen[0])}</td><td>{c.esc(seen[1])}</td>"
+        name += f"<span class='narrow'>number {topic}<br>{c.esc(seen[0])} to {c.esc(seen[1])}</span>"
+        cells = f"<td class='n wide'>{topic}</td>" + "".join(f"<td class='wide'>{c.esc(text)}</td>" for text in seen)
         rows += f"<tr><td class='kind'>{name}</td>{pictures}{cells}</tr>"
     heads = "".join(f"<th>{name}</th>" for name in EXAMPLE_ROLES.values())
-    head = f"<tr><th></th>{heads}<th class='n'>Number</th><th>First seen</th><th>Last seen</th></tr>"
+    seen_heads = "<th class='wide'>First seen</th><th class='wide'>Last seen</th>"
+    head = f"<tr><th></th>{heads}<th class='n wide'>Number</th>{seen_heads}</tr>"
     more = len(mean) - MAX_TOPICS
     rest = f"<p class='note'>and {words.number(more)} lesser topics</p>" if more > 0 else ""
     return (

@@ -16,7 +16,7 @@ from stillwatch.tools.report.in_view import in_view_section
 from stillwatch.tools.report.messages import message_sections
 from stillwatch.tools.report.model import components_section
 from stillwatch.tools.report.style import page
-from stillwatch.tools.report.timeline import labeller, timeline_section
+from stillwatch.tools.report.timeline import labeller, moment_label, timeline_section
 from stillwatch.tools.shared import words
 from stillwatch.transport.wire import EventKind
 from stillwatch.transport.wire import messages as m
@@ -31,19 +31,19 @@ _HELD_BACK = {
 
 def render(data: ReportData) -> str:
     """Return the whole report as one HTML document."""
-    label = labeller(data)
+    label, moment = labeller(data), moment_label(data)
     numbered = numbers_of(data)
     parts = [
         _head(data),
         _facts(data),
         _warnings(data),
         timeline_section(data, label, numbered),
-        events_section(data, label, numbered),
+        events_section(data, moment, numbered),
         visits_section(data, label),
-        in_view_section(data, label),
-        gallery_section(data, label),
+        in_view_section(data, label, moment),
+        gallery_section(data, moment),
         components_section(data, label),
-        message_sections(data, label),
+        message_sections(data, moment),
         _refusals(data),
         _link(data),
         _health(data, label),
@@ -123,7 +123,7 @@ def _lead(data: ReportData, totals: dict) -> str:
     worst = max(data.events, key=lambda event: (event.rarity, event.severity))
     rarest = ""
     if worst.how_rare:
-        rarest = f" What stood out most began at {labeller(data)(worst.x_ns)}: {c.esc(worst.how_rare)}."
+        rarest = f" What stood out most began at {moment_label(data)(worst.x_ns)}: {c.esc(worst.how_rare)}."
     return f"Watched for {watched}, {words.number(frames)} frames. <b>{text[0].upper()}{text[1:]}.</b>{rarest}"
 
 
@@ -221,7 +221,7 @@ def unsure_of(data: ReportData) -> list[tuple[int, str, str]]:
 
 def _unsure_rows(data: ReportData) -> list[str]:
     """Say from when to when the agent was not sure, and why; what was told then may be wrong, and things be missing."""
-    label, rows = labeller(data), []
+    label, rows = moment_label(data), []
     told = unsure_of(data)
     for place, (x, code, text) in enumerate(told):
         if code == "unsure":
@@ -241,14 +241,14 @@ def _refusals(data: ReportData) -> str:
     body = c.bars(rows) if rows else "<div class='empty'>Every frame was looked at, and could teach the model.</div>"
     notices = ""
     if data.notices:
-        label = labeller(data)
+        label = moment_label(data)
         lines = "".join(
             f"<tr><td>{c.esc(label(x))}</td><td>{c.esc(n.level)}</td><td>{c.esc(n.code)}</td>"
             f"<td>{c.esc(n.text)}</td></tr>"
             for x, n in data.notices[-200:]
         )
         notices = (
-            "<h3>Notices</h3><div class='scroll'><table><tr><th>When</th><th>Level</th><th>Code</th>"
+            "<h3>Notices</h3><div class='scroll'><table class='notices'><tr><th>When</th><th>Level</th><th>Code</th>"
             f"<th>Text</th></tr>{lines}</table></div>"
         )
     note = "<p class='note'>Frames that taught the model nothing, by reason.</p>" if rows else ""

@@ -163,9 +163,9 @@ code{font:12.5px ui-monospace,"SF Mono",Menlo,Consolas,monospace;overflow-wrap:a
 .switch{display:inline-flex;border:1px solid var(--faint);border-radius:5px;overflow:hidden;margin-top:8px}
 .switch button{all:unset;cursor:pointer;font-size:12.5px;padding:3px 11px;color:var(--soft)}
 .switch button[aria-pressed=true]{background:var(--ink);color:var(--paper)}
-[hidden]{display:none}
+[hidden],.narrow{display:none}
 @media(max-width:620px){.key{margin-left:0}td+td,code{overflow-wrap:anywhere}.bars{grid-template-columns:auto 1fr auto}
-th{white-space:normal}
+th{white-space:normal}.wide,.notices tr>:nth-child(2),.notices tr>:nth-child(3){display:none}.narrow{display:block}
 .events,.visits{grid-template-columns:1fr}.gallery{grid-template-columns:1fr 1fr}.scenes td{padding-right:6px}
 .scenes td.kind{min-width:86px}.scenes .picture{width:100%}
 main{padding:24px 16px 60px}h1{font-size:27px}.lead{font-size:18px}.two{

@@ -20,8 +20,21 @@ HEIGHT = 240
 Bins = list[tuple[int, Bin]]
 
 
+def moment_label(data: ReportData) -> c.Label:
+    """Return the function that names one moment, as `run` does: UTC of live sources, else time into the recording."""
+    if not data.is_live:
+        return lambda x_ns: words.moment(x_ns / 1e9)
+
+    def clock(x_ns: int) -> str:
+        when = data.first_wall_ns + x_ns
+        day = datetime.datetime.fromtimestamp(when / 1e9, datetime.UTC).strftime("%d %b ")
+        return (day if data.span_ns > 12 * 3600 * 10**9 else "") + words.utc(when)
+
+    return clock
+
+
 def labeller(data: ReportData) -> c.Label:
-    """Return the function that names a time: UTC clock for live sources, time into the recording for files."""
+    """Return the function that names the times of an axis: UTC of live sources, else time into the recording."""
     if not data.is_live:
         return lambda x_ns: words.clock_time(x_ns / 1e9)
 
@@ -134,10 +147,10 @@ def _curve(
     )
     tips = {
         "x": [round(1000 * x / span, 1) for x, item in bins if item.seen],
-        "t": [_tip(label, x, item) for x, item in bins if item.seen],
+        "t": [_tip(moment_label(data), x, item) for x, item in bins if item.seen],
     }
     script = f"<script type='application/json'>{json.dumps(tips).replace('<', chr(92) + 'u003c')}</script>"
-    extra = _flags(data, label, numbered, span) + "<div class='cursor'></div><div class='tip'></div>"
+    extra = _flags(data, numbered, span) + "<div class='cursor'></div><div class='tip'></div>"
     plot = c.plot(body, height=HEIGHT, span_ns=span, label=label, y_ticks=ticks, extra=extra)
     return f"<div class='timeline'>{plot}{script}</div>"
 
@@ -176,8 +189,8 @@ def _shade(name: str, start: int, end: int, span: int) -> str:
     return f"<rect class='{name}' x='{x:.1f}' y='0' width='{1000 * end / span - x:.1f}' height='{HEIGHT}'/>"
 
 
-def _tip(label: c.Label, x: int, item) -> list[str]:
-    lines = [label(x)]
+def _tip(moment: c.Label, x: int, item) -> list[str]:
+    lines = [moment(x)]
     if item.count:
         lines.append(f"score {item.high:.2f}")
     elif item.learning:
@@ -187,14 +200,14 @@ def _tip(label: c.Label, x: int, item) -> list[str]:
     return lines
 
 
-def _flags(data: ReportData, label: c.Label, numbered: Numbers, span: int) -> str:
+def _flags(data: ReportData, numbered: Numbers, span: int) -> str:
     """Number the events above the curve; where they would touch, the rarer one keeps its number.
 
     There are two rows of numbers, for those that touch on a telephone.
     """
     rows: tuple[list[float], list[float]] = [], []
     dots: list[float] = []
-    out = ""
+    out, moment = "", moment_label(data)
     for event in sorted(data.events, key=lambda event: -event.rarity):
         at = 100 * event.x_ns / span
         free = [not any(abs(at - other) < WIDEST_FLAG for other in row) for row in rows]
@@ -206,6 +219,6 @@ def _flags(data: ReportData, label: c.Label, numbered: Numbers, span: int) -> st
         kind = "flag dot" if crowded else "flag" if free[0] else "flag above"
         out += (
             f"<a class='{kind}' href='#event-{numbered[event.key]}' style='left:{at:.2f}%' "
-            f"title='Event {numbered[event.key]} at {c.esc(label(event.x_ns))}'>{text}</a>"
+            f"title='Event {numbered[event.key]} at {c.esc(moment(event.x_ns))}'>{text}</a>"
         )
     return out

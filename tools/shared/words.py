@@ -4,11 +4,15 @@ Used by run, ground, report, compare and the commands that export. It must not r
 """
 
 import datetime
+from collections.abc import Sequence
+
+import numpy as np
 
 from stillwatch.runs import counts_of, how_rare
 from stillwatch.settings import EventsConfig
 from stillwatch.transport.wire import Alert, Clumps, EventKind, Position
 
+NEARLY_ALL = 0.75  # of the picture in one box: to say which third it lies in would mislead
 _THIN_SPACE = "\u202f"
 TITLES = {
     EventKind.NOVEL: "Something new",
@@ -124,6 +128,18 @@ def place(x: float, y: float) -> str:
     return across or {"upper": "top", "lower": "bottom"}.get(down, "centre")
 
 
+def where(x: float | None, y: float | None, boxes: Sequence[Sequence[float]] | np.ndarray | None) -> str:
+    """Return where in the picture an event is: by thirds, or all of it by its main box; empty where that is not known.
+
+    `boxes` are (x0, y0, x1, y1) as shares of the picture, the main one first.
+    """
+    if boxes is not None and len(boxes):
+        x0, y0, x1, y1 = (float(value) for value in boxes[0])
+        if (x1 - x0) * (y1 - y0) >= NEARLY_ALL:
+            return "nearly the whole view"
+    return "" if x is None or y is None else place(x, y)
+
+
 def alert_line(alert: Alert, stream_s: float | None = None) -> str:
     """Return one line for a person: when, which event, what, where, how rare, how long.
 
@@ -133,8 +149,8 @@ def alert_line(alert: Alert, stream_s: float | None = None) -> str:
     when += [f"frame {alert.frame}"] if alert.frame >= 0 else []
     parts = ["  ".join([*when, utc(alert.wall_ns)]), f"event {alert.id}"]
     parts.append(f"{_verb(alert)}{title_of(alert.alert_kind).lower()}")
-    if alert.x is not None and alert.y is not None and alert.phase != "end":
-        parts.append(place(alert.x, alert.y))
+    there = where(alert.x, alert.y, alert.boxes)
+    parts += [there] * (bool(there) and alert.phase != "end")
     rare = how_rare({"kind": alert.alert_kind, "rarity": alert.rarity, **counts_of(alert)})
     parts += [rare] * bool(rare)
     if alert.phase != "new" and alert.duration_s > 0:

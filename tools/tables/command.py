@@ -91,8 +91,8 @@ def _tell(table: Table) -> None:
     for row in table:
         parts = [words.moment(row["stream_s"])] + [f"frame {row['frame']}"] * (row["frame"] is not None)
         parts += [f"event {row['id']}", words.title_of(row["kind"]).lower()]
-        if row["x"] is not None and row["y"] is not None:
-            parts.append(words.place(row["x"], row["y"]))
+        there = words.where(row["x"], row["y"], row["boxes"])
+        parts += [there] * bool(there)
         parts += [row["how_rare"]] * bool(row["how_rare"])
         parts += ["no end received"] * (row["phase"] != "end")
         parts += [f"for {words.duration(row['duration_s'])}"] * (row["phase"] == "end" and row["duration_s"] > 0)

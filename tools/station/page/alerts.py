@@ -123,7 +123,7 @@ def shown_alert(row: Row) -> dict[str, Any]:
     """Return what every view of an alert says of it."""
     title = cleaned(words.title_of(row["kind"]), 80)
     x, y = row["x"], row["y"]
-    where = words.place(x, y) if x is not None and y is not None else ""
+    where = words.where(x, y, boxes_of(row["boxes"]))
     about = title + (f", {where}" if where else "")
     frame = row["picture_frame"]
     return {

@@ -42,7 +42,7 @@ def test_a_kind_of_visits_has_a_picture_how_many_how_often_and_when(tmp_path):
     page = page_of(run_of(tmp_path, *told, visits(5, 1, seconds=[60])))
     assert page.count("<article class='visit'") == 2
     assert "Kind 3: 4 visits" in page
-    assert "once in 24 seconds; first 0:20, last 1:30" in page
+    assert "once in 24 seconds; first 0:20.0, last 1:30.0" in page
     assert "once so far; at 1:00" in page
     strip = page.split("id='kind-3'")[1].split("</svg>")[0]
     assert strip.count("<rect") == 4  # those told first and those told later
@@ -71,10 +71,10 @@ def test_an_event_leads_to_its_kind_and_is_rare_by_what_was_counted(tmp_path):
 def test_a_report_says_from_when_to_when_the_agent_was_not_sure(tmp_path):
     unsure = m.LogNotice, {"code": "unsure", "text": "learning, busy start: something moved"}
     path = run_of(tmp_path / "a", unsure, (m.LogNotice, {"code": "sure", "text": "sure from here on"}))
-    assert "From 0:01 until 0:01 the agent was not sure: learning, busy start" in page_of(path)
+    assert "From 0:01.0 until 0:01.0 the agent was not sure: learning, busy start" in page_of(path)
     assert "Nothing was out of the ordinary." in page_of(path)
     open_end = page_of(run_of(tmp_path / "b", unsure))
-    assert "From 0:01 to the end the agent was not sure" in open_end
+    assert "From 0:01.0 to the end the agent was not sure" in open_end
     assert "Nothing was out of the ordinary." not in open_end
 
 

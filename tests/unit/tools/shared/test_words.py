@@ -40,6 +40,13 @@ def test_a_place_is_named_by_thirds(x, y, text):
     assert words.place(x, y) == text
 
 
+def test_what_fills_the_picture_lies_in_no_third_of_it():
+    assert words.where(0.5, 0.5, [(0.0, 0.02, 0.95, 1.0), (0.0, 0.0, 0.1, 0.1)]) == "nearly the whole view"
+    assert words.where(0.5, 0.5, [(0.3, 0.3, 0.6, 0.6), (0.0, 0.0, 1.0, 1.0)]) == "centre"  # the main one is small
+    assert words.where(0.9, 0.9, None) == "lower right"
+    assert words.where(None, 0.5, []) == ""
+
+
 def test_an_alert_is_one_line_with_time_number_kind_place_and_rarity():
     assert words.alert_line(alert(), 51.7) == (
         "0:51.7  frame 517  14:14:07 UTC  event 3  something new  lower right  one frame in 2 341"
