@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     if bool(args.key) != bool(args.server):
-        raise UsageError("--key and --server go together: our own key and the agent's public key")
+        raise UsageError("--key and --server go together: give our own key and the agent's public key")
     keys = load_client_keys(args.key, args.server) if args.key else None
     client = ControlClient(args.endpoint, clock=RealClock(), keys=keys)
     client.open()
@@ -47,7 +47,7 @@ def _parsed(pairs: list[str]) -> dict[str, bool | int | float | str | None]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise UsageError(f"{pair!r} is not KEY=VALUE")
+            raise UsageError(f"{pair!r} is not KEY=VALUE: write an argument of a command as, say, share=0.5")
         try:
             arguments[key] = json.loads(value)
         except json.JSONDecodeError:

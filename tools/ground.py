@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     if bool(args.key) != bool(args.server):
-        raise UsageError("--key and --server go together: our own key and the agent's public key")
+        raise UsageError("--key and --server go together: give our own key and the agent's public key")
     keys = load_client_keys(args.key, args.server) if args.key else None
     stop = threading.Event()
     stop_on_signals(stop)

@@ -98,7 +98,10 @@ def frame_of(uri: str, config: Config, number: int) -> Frame:
             raise capture.error
     finally:
         capture.stop()
-    raise AgentError(f"{shown(capture.info.uri)}: has {n_seen} frames, frame {number} was asked for (--frame)")
+    raise AgentError(
+        f"{shown(capture.info.uri)}: has {n_seen} frames, --frame {number} is none of them: give 0 to "
+        f"{max(n_seen - 1, 0)}"
+    )
 
 
 class MaskServer:
@@ -202,7 +205,7 @@ def write_mask(path: pathlib.Path, line: str) -> None:
     try:
         write_durably(path, text.encode())
     except OSError as error:
-        raise UsageError(f"{path}: mask not written: {error.strerror}; the line is: {line}") from error
+        raise UsageError(f"{path}: mask not written: {error.strerror}; write it by hand: {line}") from error
 
 
 def with_mask(text: str, line: str) -> str:

@@ -44,7 +44,7 @@ from stillwatch.base.state import (
     with_prefix,
     without_prefix,
 )
-from stillwatch.base.text import AS_SHOWN, shown
+from stillwatch.base.text import AS_SHOWN, absent, shown
 from stillwatch.base.version import __version__
 
 __all__ = [
@@ -98,6 +98,7 @@ __all__ = [
     "register_uri",
     "scrub",
     "scrub_handlers",
+    "absent",
     "shown",
     "state_hash",
     "with_prefix",

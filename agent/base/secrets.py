@@ -68,15 +68,18 @@ def expand(text: str) -> str:
 def _read_reference(kind: str, name: str) -> str:
     if kind == "env":
         if not os.environ.get(name):
-            raise ConfigError([f"${{env:{name}}}: the environment has no {name}"])
+            raise ConfigError([f"${{env:{name}}}: the environment has no {name}; set it before the start"])
         return os.environ[name]
     try:
         with Path(name).open(encoding="utf-8") as file:
             found = file.read(LONGEST_SECRET_FILE + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([f"${{file:{name}}}: cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            [f"${{file:{name}}}: cannot be read: {why}; give a file of text that the agent may read"]
+        ) from None
     if not found.strip() or len(found) > LONGEST_SECRET_FILE:
-        raise ConfigError([f"${{file:{name}}}: must hold 1 to {LONGEST_SECRET_FILE} bytes"])
+        raise ConfigError([f"${{file:{name}}}: holds {len(found)} bytes, must hold 1 to {LONGEST_SECRET_FILE}"])
     return found.strip()
 
 

@@ -5,6 +5,8 @@ text as lone surrogates, which no file, message or terminal takes.
 """
 
 import codecs
+import difflib
+import os
 
 AS_SHOWN = "stillwatch_shown"  # the name of `_escape` among the ways in which a stream takes what it cannot encode
 
@@ -16,6 +18,20 @@ def shown(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return text
+
+
+def absent(path: str) -> str:
+    """Return what a person is told of a path to nothing: the path, the name nearest to it or where it was sought."""
+    path = os.fspath(path)
+    folder, name = os.path.split(path.rstrip("/"))
+    where = folder or os.getcwd()
+    try:
+        names = os.listdir(where)
+    except OSError:
+        names = []
+    near = difflib.get_close_matches(name, names, n=1)
+    remedy = f"did you mean {os.path.join(folder, near[0])}?" if near else f"give one that is there; sought in {where}"
+    return shown(f"{path}: no such file or folder; {remedy}")
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:

@@ -42,10 +42,10 @@ def _read_png(path: str) -> np.ndarray:
     try:
         data = np.frombuffer(pathlib.Path(path).read_bytes(), np.uint8)
     except OSError as error:
-        raise ConfigError([f"features.mask_png: {path}: {error.strerror}"]) from None
+        raise ConfigError([f"features.mask_png: {path}: {error.strerror}; give a PNG, white where to look"]) from None
     image = cv2.imdecode(data, cv2.IMREAD_GRAYSCALE) if data.size else None
     if image is None:
-        raise ConfigError([f"features.mask_png: {path}: not an image"])
+        raise ConfigError([f"features.mask_png: {path}: not an image; give a PNG, white where to look"])
     return (image >= 128).astype(np.uint8)
 
 

@@ -282,7 +282,9 @@ class Pipeline(Restorable):
         if which != VISITS and models is not None and which in models:
             ids = models[which].ids.tolist()
         if component not in ids:
-            raise UsageError(f"{which} has no component {component}")
+            raise UsageError(
+                f"{which} has no component {component}; known are {', '.join(map(str, ids[:20])) or 'none yet'}"
+            )
         key = f"{which}/{component}"
         self.labels.pop(key, None)
         if name:

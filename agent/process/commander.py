@@ -90,5 +90,5 @@ class Commander:
         if exemplar_id not in held:
             raise UsageError(f"exemplar {exemplar_id} is not held; held are {list(held)}")
         if not held[exemplar_id]:
-            raise UsageError(f"exemplar {exemplar_id} has no picture")
+            raise UsageError(f"exemplar {exemplar_id} has no picture; take another of {list(held)}")
         return held[exemplar_id]

@@ -60,7 +60,9 @@ def load_config(
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError([Problem(name, "", "", f"not valid TOML: {error}")]) from None
+        raise ConfigError(
+            [Problem(name, "", "", f"not valid TOML: {error}; write key = value below [section]")]
+        ) from None
     lines = key_lines(text)
     overrides = list(overrides)
     replaced = any(override.partition("=")[0].strip() == SOURCE_URI for override in overrides)
@@ -117,9 +119,11 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
             raise ConfigError([Problem(name, "", "", message)])
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError([Problem(name, "", "", f"cannot read: {error.strerror}")]) from None
+        raise ConfigError(
+            [Problem(name, "", "", f"cannot read: {error.strerror}; give a file that can be read")]
+        ) from None
     except UnicodeDecodeError as error:
-        raise ConfigError([Problem(name, "", "", f"not UTF-8 text at byte {error.start}")]) from None
+        raise ConfigError([Problem(name, "", "", f"not UTF-8 text at byte {error.start}; save it as UTF-8")]) from None
 
 
 def key_lines(text: str) -> dict[str, int]:

@@ -428,7 +428,8 @@ class Capture:
             return False
         if len(self._abandoned) >= MOST_ABANDONED:
             self.error = SourceError(
-                f"{self.info.uri}: {MOST_ABANDONED} capture threads hang in the driver or library",
+                f"{self.info.uri}: {MOST_ABANDONED} capture threads hang in the driver or library; "
+                "start the agent anew",
                 partial=self._counts["frames"] > 0,
             )
             return False
@@ -440,7 +441,8 @@ class Capture:
             return None
         side = SMALLEST_SIDE_PX
         return SourceError(
-            f"{self.info.uri}: {small} of {reader.frames} frames are smaller than {side}x{side} pixels",
+            f"{self.info.uri}: {small} of {reader.frames} frames are smaller than {side}x{side} pixels, "
+            "the least that can be judged; give larger ones",
             partial=self._counts["frames"] > 0,
         )
 

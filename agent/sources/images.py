@@ -4,6 +4,7 @@ Called by agent/sources/capture.py through agent/sources/registry.py. Decodes no
 it is; one bad file is counted and named at the end, never the end of the others.
 """
 
+import contextlib
 import logging
 import os
 import re
@@ -40,6 +41,8 @@ IMAGE_SUFFIXES = frozenset(
     }
 )
 LARGEST_FILE_BYTES = 1 << 30
+VIDEO_SUFFIXES = (".mp4", ".mov", ".mkv", ".avi", ".webm", ".m4v", ".ts", ".mpg")  # the common ones, for a hint
+OTHER_IMAGE = "give one that a viewer of pictures opens, as JPEG or PNG"
 POLL_S = 0.2
 SETTLE_POLLS = 2  # polls over which a new file's size must not change before it is read, unless it has its end
 
@@ -64,7 +67,7 @@ class ImageReader:
         data = self._bytes(path)
         header = read_header(data)
         if header is None:
-            raise SourceError(f"{path}: not an image, or its header is damaged")
+            raise SourceError(f"{path}: not an image, or its header is damaged; {OTHER_IMAGE}")
         pixels = header.width * header.height
         if not 0 < pixels <= self._config.max_pixels:
             limit = f"source.max_pixels = {self._config.max_pixels}"
@@ -74,7 +77,7 @@ class ImageReader:
         try:
             colour = self._scale.to_bgr(image)
         except ValueError as error:
-            raise SourceError(f"{path}: {error}") from None
+            raise SourceError(f"{path}: {error}; {OTHER_IMAGE}") from None
         return RawFrame(colour, None, flags, f"{image.dtype.name}{self._scale.name}")
 
     def _bytes(self, path: str) -> bytes:
@@ -84,16 +87,26 @@ class ImageReader:
                 raise SourceError(f"{path}: {size} bytes are outside [1, {LARGEST_FILE_BYTES}]")
             return Path(path).read_bytes()
         except OSError as error:
-            raise SourceError(f"{path}: cannot be read: {error.strerror}") from None
+            raise SourceError(f"{path}: cannot be read: {error.strerror}; {OTHER_IMAGE}") from None
 
     def _decode(self, path: str, data: bytes) -> np.ndarray:
         try:
             image = cv2.imdecode(np.frombuffer(data, np.uint8), self._flags)
         except cv2.error as error:
-            raise SourceError(f"{path}: cannot be decoded: {error.err or 'decoder error'}") from None
+            raise SourceError(f"{path}: cannot be decoded: {error.err or 'decoder error'}; {OTHER_IMAGE}") from None
         if image is None:
-            raise SourceError(f"{path}: cannot be decoded: damaged, or of a variant the decoder lacks")
+            raise SourceError(f"{path}: cannot be decoded: damaged, or of a variant the decoder lacks; {OTHER_IMAGE}")
         return image
+
+
+def _instead(folder: str) -> str:
+    """Return what could be given instead of a folder without pictures: a video in it, else which pictures are known."""
+    with contextlib.suppress(OSError):
+        videos = sorted((name for name in os.listdir(folder) if name.lower().endswith(VIDEO_SUFFIXES)), key=natural_key)
+        if videos:
+            more = f" (or another of {len(videos)})" if len(videos) > 1 else ""
+            return f"the video in it: {os.path.join(folder, videos[0])}{more}"
+    return f"pictures: {', '.join(sorted(IMAGE_SUFFIXES))}"
 
 
 class ImagesSource:
@@ -113,7 +126,7 @@ class ImagesSource:
 
     def open(self) -> None:
         if not self._paths:
-            raise SourceError(f"{self.info.uri}: holds no image ({', '.join(sorted(IMAGE_SUFFIXES))})")
+            raise SourceError(f"{self.info.uri}: holds no image; give {_instead(self.info.uri)}")
 
     def read(self) -> RawFrame | None:
         """Return the next image that can be read; at the end SourceError(partial=True) if one could not."""
@@ -184,7 +197,9 @@ class FolderSource:
                     if os.path.splitext(entry.name)[1].lower() in IMAGE_SUFFIXES and entry.is_file()
                 ]
         except OSError as error:
-            raise SourceError(f"{self._path}: cannot be listed: {error.strerror}") from None
+            raise SourceError(
+                f"{self._path}: cannot be listed: {error.strerror}; give a folder that can be read"
+            ) from None
         return sorted(names, key=natural_key)
 
     def read(self) -> RawFrame | NothingYet | None:

@@ -20,6 +20,7 @@ from stillwatch.sources.pixels import PixelScale
 from stillwatch.sources.video import Decoder, reason
 
 PROBE_TIMEOUT_S = 2.5  # a camera on its network answers in milliseconds; a dead one must not cost a retry's time
+IS_IT_ON = "is the camera on, and this its address?"
 DEFAULT_PORTS = {"rtsp": 554, "rtsps": 322, "http": 80, "https": 443}
 REFUSALS = {
     "HTTPUnauthorizedError": "refuses the user name or password (401)",
@@ -134,9 +135,13 @@ class NetworkSource(_LiveSource):
                     if not connection.recv(1):
                         raise ConnectionError(0, "hangs up without an answer")
         except TimeoutError:
-            raise SourceError(f"{self.info.uri}: no answer from {host}:{port} in {PROBE_TIMEOUT_S:g} s") from None
+            raise SourceError(
+                f"{self.info.uri}: no answer from {host}:{port} in {PROBE_TIMEOUT_S:g} s; {IS_IT_ON}"
+            ) from None
         except OSError as error:
-            raise SourceError(f"{self.info.uri}: cannot connect to {host}:{port}: {error.strerror}") from None
+            raise SourceError(
+                f"{self.info.uri}: cannot connect to {host}:{port}: {error.strerror}; {IS_IT_ON}"
+            ) from None
 
 
 class CameraSource(_LiveSource):
@@ -152,7 +157,7 @@ class CameraSource(_LiveSource):
         except OSError as error:
             raise SourceError(f"v4l2:{self._path}: {error.strerror} (is the camera plugged in?)") from None
         if not stat.S_ISCHR(mode):
-            raise SourceError(f"v4l2:{self._path}: not a camera device")
+            raise SourceError(f"v4l2:{self._path}: not a camera device; there are: ls /dev/v4l/by-id")
         options = {"max_pixels": str(self._config.max_pixels)}
         if self._config.camera_size:
             options["video_size"] = self._config.camera_size

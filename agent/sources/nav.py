@@ -74,7 +74,9 @@ class NavTrack:
                 rows = csv.reader(file)
                 return self._parse(next(rows, []), rows)
         except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise ConfigError([f"source.nav_csv: {self._path}: {getattr(error, 'strerror', None) or error}"]) from None
+            raise ConfigError(
+                [f"source.nav_csv: {self._path}: {getattr(error, 'strerror', None) or error}; give a CSV file"]
+            ) from None
 
     def _parse(self, header: list[str], rows) -> tuple[np.ndarray, np.ndarray, bool]:
         names = [name.strip().lower() for name in header]

@@ -74,7 +74,7 @@ class RecordingSource:
     def open(self) -> None:
         """Find the recording and its session; SourceError says what is wrong with it."""
         if not self.path.is_dir() or not log_files(self.path, RECORDING_NAME):
-            raise SourceError(f"{self.path}: holds no recording")
+            raise SourceError(f"{self.path}: holds no recording; give a folder of --record")
         try:
             self._records = r.read_recording(self.path, damage=self.damage, from_record=self._first_record())
             self._advance_to_session()
@@ -96,7 +96,7 @@ class RecordingSource:
             self._note(record, body)
             if self.session is not None:
                 return
-        raise SourceError(f"{self.path}: the recording holds no session")
+        raise SourceError(f"{self.path}: the recording holds no session, so no frame; try: stillwatch recover")
 
     def read(self) -> RawFrame | None:
         """Return the next frame that was taken; None after the last. Damaged stretches are skipped and noted."""
@@ -159,7 +159,9 @@ class RecordingSource:
         try:
             self._decoder = _PacketDecoder(stream, self.info, self._config)
         except (av.error.FFmpegError, ValueError) as error:
-            raise SourceError(f"{self.path}: no decoder for {stream.codec}: {error}", partial=True) from None
+            raise SourceError(
+                f"{self.path}: no decoder for {stream.codec}: {error}; install a PyAV that has it", partial=True
+            ) from None
 
     def _lost_packets(self, hole: bool) -> bool:
         """Tell whether damage since the last call may have cost packets: then decoding goes on at a key frame.

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from stillwatch.base import Clock, ConfigError, MissingSourceError, SourceError, secrets, shown
+from stillwatch.base import Clock, ConfigError, MissingSourceError, SourceError, absent, secrets, shown
 from stillwatch.settings import SourceConfig
 from stillwatch.sources.base import Source
 from stillwatch.sources.pace import Pace
@@ -21,6 +21,11 @@ ENCODE = (
     "; in user and password write @ as %40, : as %3A, / as %2F, # as %23, ? as %3F, "
     "or keep them out of the address: rtsp://${env:CAMERA_USER}:${env:CAMERA_PASSWORD}@HOST/…"
 )
+EXAMPLES = {
+    "v4l2": "a camera's path, as v4l2:/dev/v4l/by-id/NAME",
+    "synthetic": "a world's name, as synthetic:road",
+    "recording": "its folder, as recording:DIR",
+}
 GLOB_CHARACTERS = frozenset("*?[")
 
 
@@ -50,7 +55,7 @@ def open_source(uri: str, config: SourceConfig, clock: Clock) -> Source:
     if scheme in ("v4l2", "synthetic", "recording"):
         rest = uri.split(":", 1)[1].removeprefix("//")
         if not rest:
-            raise ConfigError([f"source.uri: nothing after {scheme}:"])
+            raise ConfigError([f"source.uri: nothing after {scheme}: give {EXAMPLES[scheme]}"])
         return _named_source(scheme, rest, config, clock)
     if scheme == "file" and uri.startswith("file://"):
         uri = unquote(uri.removeprefix("file://"))
@@ -109,7 +114,7 @@ def _named_source(scheme: str, rest: str, config: SourceConfig, clock: Clock) ->
 
         folder = rest.partition("?")[0]
         if not os.path.exists(folder):
-            raise MissingSourceError(f"{shown(folder)}: no such file or folder")
+            raise MissingSourceError(f"{absent(folder)}")
         return RecordingSource(rest, config, clock)
     from stillwatch.sources.synthetic import SyntheticSource
 
@@ -145,12 +150,12 @@ def _glob_source(path: str, config: SourceConfig, loop: int, live: bool) -> Sour
     from stillwatch.sources.images import ImagesSource, natural_key
 
     if not GLOB_CHARACTERS & set(path):
-        raise MissingSourceError(f"{shown(path)}: no such file or folder")
+        raise MissingSourceError(f"{absent(path)}")
     if live:
         raise ConfigError([f"source.uri: live=1 is for folders, {path} is a pattern"])
     matches = sorted((name for name in glob.glob(path) if os.path.isfile(name)), key=natural_key)
     if not matches:
-        raise MissingSourceError(f"{shown(path)}: no file matches")
+        raise MissingSourceError(f"{shown(path)}: no file matches; try the pattern with: ls")
     return ImagesSource(path, matches, config, loop=loop)
 
 
@@ -163,7 +168,7 @@ def _file_source(path: str, config: SourceConfig, loop: int, pace: Pace | None) 
     try:
         still = is_still_image(Path(path))
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read: {error.strerror}") from None
+        raise SourceError(f"{path}: cannot be read: {error.strerror}; give a file that can be") from None
     if still and pace is not None:
         raise ConfigError([f"source.uri: pace=1 is for video files, {shown(path)} is a picture"])
     if still:
@@ -189,7 +194,7 @@ def _is_on(name: str, options: dict[str, str]) -> bool:
     """Take a switch out of the options and return whether it is on."""
     value = options.pop(name, "0")
     if value not in ("0", "1"):
-        raise ConfigError([f"source.uri: {name}={value} is neither 0 nor 1"])
+        raise ConfigError([f"source.uri: {name}={value} is neither 0 (off) nor 1 (on)"])
     return value == "1"
 
 
@@ -199,4 +204,6 @@ def _query(query: str, whole: str) -> dict[str, str]:
     try:
         return dict(parse_qsl(query, keep_blank_values=True, strict_parsing=True))
     except ValueError:
-        raise ConfigError([f"source.uri: options after '?' are not key=value pairs in {redact(whole)}"]) from None
+        raise ConfigError(
+            [f"source.uri: options after '?' are not key=value pairs in {redact(whole)}; write a '?' of a name as %3F"]
+        ) from None

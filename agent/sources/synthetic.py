@@ -25,7 +25,9 @@ class SyntheticSource:
         except UsageError as error:
             raise ConfigError([f"source.uri: {error}"]) from None
         except TypeError:
-            raise ConfigError([f"source.uri: synthetic:{name}: unknown parameter among {sorted(params)}"]) from None
+            raise ConfigError(
+                [f"source.uri: synthetic:{name}: unknown parameter among {sorted(params)}; write NAME=NUMBER"]
+            ) from None
         self._config, self._pace = config, pace
         self._index = 0
 
@@ -33,7 +35,7 @@ class SyntheticSource:
         world = self._world
         if world.width * world.height > self._config.max_pixels:
             raise SourceError(
-                f"{self.info.uri}: {world.width}x{world.height} pixels are over source.max_pixels = "
+                f"{self.info.uri}: {world.width}x{world.height} pixels are over the limit source.max_pixels = "
                 f"{self._config.max_pixels}"
             )
         self.info.width, self.info.height = world.width, world.height

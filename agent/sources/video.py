@@ -31,6 +31,8 @@ av.logging.set_level(av.logging.PANIC)  # libav's own lines name URLs with passw
 STAMPLESS_FORMATS = frozenset(
     {"h264", "hevc", "vvc", "mjpeg", "m4v", "mpegvideo", "obu", "cavsvideo", "dirac", "png_pipe", "jpeg_pipe", "image2"}
 )
+OTHER_VIDEO = "give one that a player opens"
+WHOLE = "copy the file again, or take its whole original"
 LARGEST_CLAIM = 10**9  # frame counts beyond this, or below 1, are nonsense (field notes 22)
 DAMAGE_HOLD_NS = 2 * NS  # how long damage is taken to spread where no key frame comes
 
@@ -173,7 +175,9 @@ def _video_stream(container: Any, uri: str) -> Any:
     streams = [stream for stream in container.streams.video if stream.codec_context is not None]
     if not streams:
         kinds = sorted({stream.type for stream in container.streams})
-        raise SourceError(f"{uri}: no decodable video stream (streams: {', '.join(kinds) or 'none'})")
+        raise SourceError(
+            f"{uri}: no decodable video stream (it holds: {', '.join(kinds) or 'nothing'}); give a file with pictures"
+        )
     return next((s for s in streams if "attached_pic" not in str(s.disposition)), streams[0])
 
 
@@ -208,12 +212,14 @@ class VideoFileSource:
         """Open the container and find its video stream; SourceError says what is wrong with the file."""
         size = os.path.getsize(self._path)
         if size == 0:
-            raise SourceError(f"{self._path}: the file is empty")
+            raise SourceError(f"{self._path}: the file is empty (0 bytes); copy or record it again")
         options = {"max_pixels": str(self._config.max_pixels), "protocol_whitelist": "file,crypto,data"}
         try:
             self._container = av.open("file:" + os.path.abspath(self._path), options=options, metadata_errors="ignore")
         except (av.error.FFmpegError, OSError) as error:
-            raise SourceError(f"{self._path}: not a readable video: {reason(error)}{self._hint()}") from None
+            raise SourceError(
+                f"{self._path}: not a readable video: {reason(error)}{self._hint()}; {OTHER_VIDEO}"
+            ) from None
         self._decoder = Decoder(self._container, self.info, self._config, self._scale, self.packet_tap)
 
     def _hint(self) -> str:
@@ -278,7 +284,7 @@ class VideoFileSource:
             frames = self._span.frames
             detail = "" if self._problem[0] in "td" else f" after {frames} frames"
             codec = f" (codec {self.info.codec})" if not frames else ""
-            raise SourceError(f"{self._path}: {self._problem}{detail}{codec}", partial=frames > 0)
+            raise SourceError(f"{self._path}: {self._problem}{detail}{codec}; {WHOLE}", partial=frames > 0)
 
     def close(self) -> None:
         if self._decoder is not None:

@@ -59,7 +59,7 @@ def _number(name, key, value, kind, low, high):
     try:
         number = kind(value)
     except (TypeError, ValueError):
-        raise UsageError(f"synthetic:{name}: {key} {value!r} is not a number") from None
+        raise UsageError(f"synthetic:{name}: {key} {value!r} is not a number; it needs one") from None
     if not low <= number <= high:  # also refuses NaN
         raise UsageError(f"synthetic:{name}: {key} {number} is outside [{low}, {high}]")
     return number

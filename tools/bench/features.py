@@ -54,7 +54,7 @@ def bench_image(data: str | None, width: int, height: int) -> np.ndarray:
     if photos:
         photo = cv2.imdecode(np.frombuffer(photos[0].read_bytes(), np.uint8), cv2.IMREAD_GRAYSCALE)
         if photo is None:
-            raise UsageError(f"{photos[0]}: not a picture")
+            raise UsageError(f"{photos[0]}: not a picture; give a JPEG or PNG")
         return cv2.resize(photo, (width, height), interpolation=cv2.INTER_AREA)
     noise = np.random.default_rng(0).integers(0, 256, (height, width)).astype(np.uint8)
     return cv2.GaussianBlur(noise, (0, 0), 2)

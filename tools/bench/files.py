@@ -33,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
     """Print a row for one core, one for all, and one for the other version on all."""
     for path in filter(None, (args.clip, args.beside)):
         if not path.is_file():
-            raise UsageError(f"{path}: no such file")
+            raise UsageError(f"{path}: no such file; name the other program's stillwatch")
     if args.turns < 1:
         raise UsageError(f"--turns {args.turns}: must be at least 1")
     ours = [sys.executable, "-m", "stillwatch.tools.cli"]

@@ -51,7 +51,7 @@ def main(args) -> int:
         with open(args.out, "wb") as file:
             np.savez_compressed(file, atoms=scaled)
     except OSError as error:
-        raise UsageError(f"--out {args.out}: {error.strerror}") from None
+        raise UsageError(f"--out {args.out}: not written: {error.strerror}; name another place") from None
     report = {"file": args.out, "pictures": len(pictures), "patches": len(patches), "atoms": len(scaled)}
     report["bytes"] = pathlib.Path(args.out).stat().st_size
     if args.json:
@@ -90,7 +90,7 @@ def decoded(data: bytes, name: str) -> np.ndarray:
     """Return the grey picture that a file's bytes hold."""
     grey = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_GRAYSCALE)
     if grey is None:
-        raise UsageError(f"{name}: no picture that can be read")
+        raise UsageError(f"{name}: no picture that can be read; give JPEG or PNG files")
     return grey
 
 

@@ -52,7 +52,7 @@ def main(args) -> int:
     try:
         save_encoder(encoder, args.out, source=", ".join(args.sources))
     except OSError as error:
-        raise UsageError(f"--out {args.out}: {error.strerror}") from None
+        raise UsageError(f"--out {args.out}: not written: {error.strerror}; name another place") from None
     report = {
         "file": args.out,
         "hash": encoder.hash,

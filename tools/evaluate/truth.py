@@ -90,7 +90,9 @@ def read_truths(path: str) -> dict[str, Truth]:
     try:
         table = json.loads(pathlib.Path(path).read_text())
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UsageError(f"{path}: not a readable JSON file of events: {error}") from None
+        raise UsageError(
+            f"{path}: not a readable JSON file of events: {error}; docs/tutorials/analyst.md shows what it needs"
+        ) from None
     if not isinstance(table, dict):
         raise UsageError(f"{path}: expected an object with clips or events, found {type(table).__name__}")
     clips = table.get("files", table)
@@ -105,7 +107,7 @@ def read_truths(path: str) -> dict[str, Truth]:
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path}: an event needs start and end as frame numbers ({error})") from None
     if not found:
-        raise UsageError(f"{path}: no clip in it has events or segments")
+        raise UsageError(f"{path}: no clip in it has events or segments; it needs one of them")
     return found
 
 

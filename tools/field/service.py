@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
         )
         return ExitCode.DONE
     if not path.exists():
-        raise UsageError(f"{path}: no such service")
+        raise UsageError(f"{path}: no such service; systemctl list-units 'stillwatch-*' names them")
     if args.action == "status":
         state = _systemctl("is-active", path.name)
         print(f"{path.name}: {state}")

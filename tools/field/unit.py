@@ -82,7 +82,7 @@ def unit_text(service: Service) -> str:
             raise UsageError(f"{shown(path)}: systemd needs a path in UTF-8; give the file another name")
     for name, _ in service.credentials:
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name):
-            raise UsageError(f"{name!r}: a credential's id is of letters, digits, - _ and .")
+            raise UsageError(f"{name!r}: a credential's id is of letters, digits, - _ and .; give another")
     home = f"stillwatch/{service.name}"
     command = f"{service.python} -m stillwatch.tools.cli"
     devices = "DevicePolicy=closed\nDeviceAllow=char-video4linux rw\nSupplementaryGroups=video\n"

@@ -31,7 +31,7 @@ def main(args: argparse.Namespace) -> int:
     try:
         text = args.config.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{args.config}: cannot be read: {error}") from None
+        raise UsageError(f"{args.config}: cannot be read: {error}; give a TOML file") from None
     print(completed(text), end="")
     return 0
 
@@ -45,7 +45,7 @@ def completed(text: str) -> str:
     try:
         stated = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"the config is no TOML: {error}") from None
+        raise UsageError(f"the config is no TOML: {error}; write section and key = value there") from None
     defaults = tomllib.loads(config_toml(Config()))
     sections = {field.name: field.type for field in msgspec.structs.fields(Config)}
     lines = text.rstrip("\n").split("\n")

@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
     alerts = alerts_of(path)
     if args.alert is not None:
         if args.alert not in alerts:
-            raise UsageError(f"--alert {args.alert}: {path} tells of no such event; it has {_ids(alerts)}")
+            raise UsageError(f"--alert {args.alert}: {path} has no such event; give another: it has {_ids(alerts)}")
         alerts = {args.alert: alerts[args.alert]}
     out = pathlib.Path(args.out) if args.out else path / "clips"
     make = overlays if args.overlay else packet_clips

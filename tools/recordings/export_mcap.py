@@ -71,7 +71,7 @@ def export(recording: pathlib.Path, out: pathlib.Path, *, width: int = 0, qualit
                 writer.message(kind, message, base_ns, size)
             writer.finish(run.config_text)
     except OSError as error:
-        raise UsageError(f"{out}: not written: {error.strerror}") from error
+        raise UsageError(f"{out}: not written: {error.strerror}; name another place") from error
     return writer.counts
 
 

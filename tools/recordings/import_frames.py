@@ -13,7 +13,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from stillwatch.base import RealClock, UsageError, VirtualClock, shown
+from stillwatch.base import RealClock, UsageError, VirtualClock, absent, shown
 from stillwatch.restart import Recorder
 from stillwatch.settings import Config, config_hash, config_toml, load_config
 from stillwatch.sources import natural_key
@@ -53,10 +53,10 @@ def main(args: argparse.Namespace) -> int:
     elif source.is_file():
         frames = _of_mcap(source, args.topic)
     else:
-        raise UsageError(f"{source}: no such file or folder")
+        raise UsageError(f"{absent(str(source))}")
     count, skipped = write_recording(frames, folder, config, shown(source.name))
     if not count:
-        raise UsageError(f"{source}: holds no readable image")
+        raise UsageError(f"{source}: holds no readable image; give JPEG or PNG files")
     left_out = f", {skipped} left out (not images, or times that do not rise)" if skipped else ""
     print(f"{folder}: {count} frames{left_out}; replay it with: stillwatch replay {folder}")
     return 0
@@ -106,12 +106,12 @@ def _of_folder(folder: pathlib.Path, args: argparse.Namespace) -> Iterator[tuple
     """Yield the images of a folder with their times, in order of time."""
     names = sorted((p.name for p in folder.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES), key=natural_key)
     if not names:
-        raise UsageError(f"{folder}: holds no image")
+        raise UsageError(f"{folder}: holds no image; known are {', '.join(sorted(IMAGE_SUFFIXES))}")
     file = pathlib.Path(args.times) if args.times else folder / "times.csv"
     if file.is_file():
         times = read_times(file, names, UNITS[args.unit])
     elif args.times:
-        raise UsageError(f"{file}: no such file")
+        raise UsageError(f"{file}: no such file; give --times FILE, or --rate HZ without it")
     elif args.rate > 0:
         times = {name: round(i * 1e9 / args.rate) for i, name in enumerate(names)}
     else:
@@ -133,20 +133,20 @@ def read_times(file: pathlib.Path, names: list[str], unit_ns: float) -> dict[str
         with open(file, newline="", encoding="utf-8") as stream:
             rows = [row for row in csv.reader(stream) if row and not row[0].startswith("#")]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"{file}: cannot be read as CSV: {error}") from error
+        raise UsageError(f"{file}: cannot be read as CSV: {error}; it needs lines picture,time") from error
     if rows and _time(rows[0][-1] if len(rows[0]) == 1 else rows[0][1], unit_ns) is None:
         rows = rows[1:]  # a heading
     times: dict[str, int] = {}
     for i, row in enumerate(rows):
         alone = len(row) == 1
         if alone and i >= len(names):
-            raise UsageError(f"{file}: {len(rows)} times for {len(names)} images")
+            raise UsageError(f"{file}: {len(rows)} times for {len(names)} images; give as many, or lines picture,time")
         name = names[i] if alone else pathlib.PurePath(row[0].strip()).name
         when = _time(row[-1] if alone else row[1], unit_ns)
         if when is None:
             raise UsageError(f"{file}: line of {name}: {row[-1]!r} is neither a number nor an ISO 8601 time")
         if name not in names:
-            raise UsageError(f"{file}: {name} is not among the images")
+            raise UsageError(f"{file}: {name} is not among the images; take its line out, or name another --times")
         times[name] = when
     return times
 
@@ -191,11 +191,13 @@ def _of_mcap(file: pathlib.Path, topic: str | None) -> Iterator[tuple[bytes, int
                     yield (image.data if image is not None else b"", record.log_time)
         except (McapError, ValueError, EOFError) as error:
             if not channels:
-                raise UsageError(f"{file}: not a readable MCAP file: {error}") from error
+                raise UsageError(
+                    f"{file}: not a readable MCAP file: {error}; give a folder of pictures or a whole MCAP file"
+                ) from error
     if not channels:
         wanted = f"no topic {topic} with" if topic else "no"
         found = ", ".join(sorted(set(schemas.values()))) or "no schemas"
-        raise UsageError(f"{file}: {wanted} compressed images (it holds {found})")
+        raise UsageError(f"{file}: {wanted} compressed images; it holds {found}: choose with --topic")
 
 
 def _check_one(channels: dict[int, Any], topic: str | None, file: pathlib.Path) -> None:

@@ -142,7 +142,10 @@ def inspect_log(path: pathlib.Path, *, listing: bool = False) -> dict[str, Any]:
     files = [path] if path.is_file() else [file for _, file in log_files(path)]
     if not files:
         found = checkpoint.files(path)
-        raise UsageError(f"{path}: holds no record log" + (f"; its newest checkpoint is {found[-1]}" if found else ""))
+        raise UsageError(
+            f"{path}: holds no record log; give what --out or --record named"
+            + (f"; try its newest checkpoint: {found[-1]}" if found else "")
+        )
     reader = _LogReader(listing)
     for file in files:
         for record in read_file(file, reader.damage):

@@ -80,7 +80,7 @@ def _speed(text: str) -> float | None:
     except ValueError:
         speed = 0.0
     if not 0.0 < speed <= 1000.0:
-        raise UsageError(f"--speed {text}: a number in (0, 1000] or max")
+        raise UsageError(f"--speed {text}: give a number in (0, 1000] or max")
     return speed
 
 

@@ -225,7 +225,7 @@ def write_page(result: RunComparison, out: pathlib.Path) -> None:
     try:
         out.write_text(page("Stillwatch comparison", body), "utf-8")
     except OSError as error:
-        raise UsageError(f"{out}: comparison not written: {error.strerror}") from error
+        raise UsageError(f"{out}: comparison not written: {error.strerror}; name another place with --out") from error
 
 
 def _curves(result: RunComparison) -> str:

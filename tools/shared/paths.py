@@ -7,7 +7,7 @@ what is not there is bad usage; where nothing can be kept, the config is at faul
 import os
 import pathlib
 
-from stillwatch.base import ConfigError, UsageError, shown
+from stillwatch.base import ConfigError, UsageError, absent
 from stillwatch.settings import Problem
 from stillwatch.transport.disk import FolderLock, hold_folder, info_of
 from stillwatch.transport.wire import LogError
@@ -21,7 +21,7 @@ def existing_source(text: str) -> str:
 def existing(text: str) -> str:
     """Return the path as given; UsageError, so exit code 2, where there is no such file or folder."""
     if not os.path.exists(text):
-        raise UsageError(f"{shown(text)}: no such file or folder")
+        raise UsageError(absent(text))
     return text
 
 

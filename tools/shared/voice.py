@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from stillwatch.base import scrub, shown
+from stillwatch.base import ExitCode, scrub, shown
 from stillwatch.runs import alert_row
 from stillwatch.tools.shared import words
 from stillwatch.tools.shared.json_output import json_text
@@ -98,10 +98,14 @@ class RunVoice:
         parts = [words.count(counts.frames, "frame"), f"{counts.accepted} accepted"]
         parts += [f"refused: {refused}"] * bool(refused) + [f"{counts.dropped} dropped"] * bool(counts.dropped)
         parts.append(f"{words.count(counts.events, 'event')}, {words.count(counts.alerts, 'alert')}")
-        self.note(f"{result.reason}: {'; '.join(parts)}")
+        if result.exit_code == ExitCode.SOURCE:  # a sentence of its own, with a remedy: nothing is hung behind it
+            self.note(result.reason)
+            self.note("; ".join(parts))
+        else:
+            self.note(f"{result.reason}: {'; '.join(parts)}")
         if result.learning < 1.0 and counts.frames:
             self.note(_nothing_judged(counts))
-        elif result.unsure:
+        elif result.unsure and counts.frames:
             self.note(f"not sure to the end: {result.unsure}")
         if counts.frames and "summary.json" not in result.not_kept:
             self.note(f"run folder {result.folder}; see it with: stillwatch report {result.folder}")
@@ -133,6 +137,11 @@ def _nothing_judged(counts: RunCounts) -> str:
         return (
             "NOTHING WAS JUDGED: nearly every picture shows another view than the one before it; single "
             "pictures of many places are for: stillwatch survey FOLDER"
+        )
+    if counts.frames == 1:
+        return (
+            "NOTHING WAS JUDGED: one picture does not show what is usual; give a video, a folder of pictures of one "
+            "place or a camera; single pictures of many places are for: stillwatch survey FOLDER"
         )
     usable = words.count(counts.accepted, "usable frame")
     return (

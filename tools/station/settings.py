@@ -120,7 +120,9 @@ def load_settings(path: str | None) -> StationSettings:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError([Problem(path, "", "", f"not valid TOML: {error}")]) from None
+        raise ConfigError(
+            [Problem(path, "", "", f"not valid TOML: {error}; write key = value below [section]")]
+        ) from None
     reader = _Reader(path, key_lines(text))
     values = {name: reader.section(name, kind, table.get(name, {})) for name, kind in _ONCE.items()}
     for name, kind in _MANY.items():
@@ -162,7 +164,7 @@ class _Reader:
             try:
                 value = secrets.expand(value) if isinstance(value, str) else value
                 if isinstance(value, float) and not math.isfinite(value):
-                    raise ConfigError([f"{value} is not a finite number"])
+                    raise ConfigError([f"{value} is not a finite number; it must be"])
                 found[key] = msgspec.convert(value, fields[key].type)
             except ConfigError as error:
                 self.complain(dotted, value, str(error))

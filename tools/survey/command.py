@@ -105,10 +105,12 @@ def main(args) -> int:
     n_runs = sum(is_run(folder) and not is_source(folder, args.every) for folder in args.folders)
     if n_runs:
         if n_runs < len(args.folders) or args.labels or args.nav:
-            raise UsageError("run folders are surveyed by themselves: without folders of pictures, --labels and --nav")
+            raise UsageError(
+                "run folders are surveyed by themselves: leave out folders of pictures, --labels and --nav"
+            )
         return survey_runs(args)
     if args.encoders:
-        raise UsageError("--encoders: they are of run folders; pictures are described by the survey itself")
+        raise UsageError("--encoders: it is for run folders; pictures are described by the survey itself")
     return survey_pictures(args)
 
 

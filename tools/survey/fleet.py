@@ -83,7 +83,9 @@ def read_run(folder: str) -> Sent:
         sent.spreads = held["variance" if "variance" in held else "covariance"]
     kept = sent.counts > 0.0
     if not kept.any():
-        raise UsageError(f"{folder}: it holds neither scene clumps nor a scene model: nothing was learnt, or sent")
+        raise UsageError(
+            f"{folder}: it holds neither scene clumps nor a scene model: nothing was learnt, or sent; leave it out"
+        )
     sent.spreads = sent.spreads[kept[: len(sent.spreads)]]
     sent.counts, sent.means = sent.counts[kept], sent.means[kept]
     return sent

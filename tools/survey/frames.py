@@ -111,11 +111,11 @@ def _read(uri: str, part: pathlib.Path, every: int, show: Callable[[int], None])
         finally:
             source.close()
     except OSError as error:
-        raise UsageError(f"{part}: frames not written: {error.strerror}") from None
+        raise UsageError(f"{part}: frames not written: {error.strerror}; name another place with --out") from None
     except (SourceError, ConfigError) as error:
         if not taken:
             raise UsageError(f"{uri}: {error}") from None
         (part / NOTE_NAME).write_text(shown(f"{uri}: {error}"), encoding="utf-8")
     if not taken:
-        raise UsageError(f"{uri}: it has no frame")
+        raise UsageError(f"{uri}: it has no frame; leave it out")
     return rows

@@ -56,7 +56,9 @@ class Cluster:
             for future in as_completed(places):
                 yield places[future], future.result()
         except KilledWorker as error:
-            raise UsageError(f"a task ended its worker each time it was tried: {error}") from None
+            raise UsageError(
+                f"a task ended its worker each time it was tried: {error}; give workers more memory"
+            ) from None
         finally:
             self._client.cancel(list(places))
 
@@ -102,6 +104,9 @@ def machines(scheduler: str | None, is_worth_it: bool, n_workers: int | None = N
     try:
         client = Client(scheduler, timeout=ANSWERS_WITHIN_S)
     except (OSError, ValueError, TypeError) as error:
-        raise UsageError(f"--scheduler {scheduler}: no scheduler answers: {error or type(error).__name__}") from None
+        raise UsageError(
+            f"--scheduler {scheduler}: no scheduler answers: {error or type(error).__name__}; "
+            "start one with: dask scheduler"
+        ) from None
     with client:
         yield Cluster(client)

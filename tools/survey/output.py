@@ -21,7 +21,7 @@ def make_folder(given: str) -> pathlib.Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--out {given}: {error.strerror}") from None
+        raise UsageError(f"--out {given}: cannot be made: {error.strerror}; name another folder") from None
     return path
 
 
@@ -32,7 +32,7 @@ def write_text(path: pathlib.Path, text: str) -> None:
         temporary.write_text(shown(text), encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+        raise UsageError(f"{path}: not written: {error.strerror}; name another place with --out") from None
 
 
 def write_table(folder: pathlib.Path, name: str, columns: dict[str, list[Any]], with_parquet: bool) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
-from stillwatch.base import UsageError, shown
+from stillwatch.base import UsageError, absent, shown
 from stillwatch.sources import natural_key
 from stillwatch.tools.shared import read_image
 
@@ -49,7 +49,7 @@ def dives_of(folders: list[str], labels_by_folder: bool = False) -> list[Dive]:
     for given in folders:
         root = pathlib.Path(given)
         if not root.is_dir():
-            raise UsageError(f"{given}: no such folder")
+            raise UsageError(f"{absent(given)}")
         names = sorted(
             (
                 str(path.relative_to(root))
@@ -59,7 +59,7 @@ def dives_of(folders: list[str], labels_by_folder: bool = False) -> list[Dive]:
             key=natural_key,
         )
         if not names:
-            raise UsageError(f"{given}: no pictures ({', '.join(sorted(SUFFIXES))}) in it or in its folders")
+            raise UsageError(f"{given}: no pictures in it or in its folders; known are {', '.join(sorted(SUFFIXES))}")
         parts: dict[str, list[Picture]] = {}
         is_split = not labels_by_folder and all(len(pathlib.PurePath(name).parts) > 1 for name in names)
         for name in names:
@@ -101,7 +101,9 @@ class Table:
                 reader = csv.DictReader(file)
                 held, rows = reader.fieldnames or (), list(reader)
         except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+            raise UsageError(
+                f"{path}: {getattr(error, 'strerror', None) or error}; it needs to be a CSV file"
+            ) from None
         missing = [name for name in ("picture", *columns) if name not in held]
         if missing:
             raise UsageError(f"{path}: no column {', '.join(missing)}; it needs picture, {', '.join(columns)}")

@@ -392,14 +392,16 @@ def read_records(
                 if record.sequence >= from_sequence:
                     yield record
         except OSError as error:
-            raise LogError(f"{file}: cannot be read: {error.strerror or error}") from error
+            raise LogError(f"{file}: cannot be read: {error.strerror or error}; try a copy on another disk") from error
 
 
 def _folder_files(folder: pathlib.Path, name: str | None) -> list[tuple[int, pathlib.Path]]:
     files = log_files(folder, name)
     names = {file.name.rpartition("-")[0] for _, file in files}
     if not files:
-        raise LogError(f"{folder}: holds no record log" + (f" named {name}" if name else ""))
+        raise LogError(
+            f"{folder}: holds no record log{f' named {name}' if name else ''}; give what --out or --record named"
+        )
     if len(names) > 1:
         raise LogError(f"{folder}: holds several logs ({', '.join(sorted(names))}): say which one")
     return files

@@ -53,7 +53,7 @@ def salvage(source: pathlib.Path, target: pathlib.Path) -> Salvage:
     """
     files = [source] if source.is_file() else [path for _, path in log_files(source)]
     if not files:
-        raise LogError(f"{source}: holds no record log")
+        raise LogError(f"{source}: holds no record log; give what --out or --record named")
     if target.exists() and (not target.is_dir() or log_files(target)):
         raise LogError(f"{target}: already holds a log, or is no folder: give a new one")
     result = Salvage()
@@ -65,9 +65,9 @@ def salvage(source: pathlib.Path, target: pathlib.Path) -> Salvage:
             expected[name] = _copy(path, target / path.name, result, expected.get(name))
         sync_folder(target)
     except OSError as error:
-        raise LogError(f"{target}: {error.strerror or error}") from error
+        raise LogError(f"{target}: not written: {error.strerror or error}; name another folder") from error
     if result.records == 0:
-        raise LogError(f"{source}: not one whole record in {len(files)} file(s)")
+        raise LogError(f"{source}: not one whole record in {len(files)} file(s): nothing to save, try a copy of it")
     _verify([target / path.name for path in files], result)
     return result
 
@@ -110,4 +110,4 @@ def _verify(files: list[pathlib.Path], result: Salvage) -> None:
     if damage or copied != expected:
         counts = f"{copied} records, not {expected}, {gaps} of them gaps"
         first = str(damage[0]) if damage else counts
-        raise LogError(f"the recovered log does not verify: {first}")
+        raise LogError(f"the recovered log does not verify, try another disk: {first}")

@@ -209,7 +209,7 @@ def read_recording(
     """
     folder = pathlib.Path(folder)
     if not folder.is_file() and not log_files(folder, RECORDING_NAME):
-        raise LogError(f"{folder}: holds no recording")
+        raise LogError(f"{folder}: holds no recording; give what --record named")
     notes: list[Damage] = [] if damage is None else damage
     for record in read_records(folder, name=RECORDING_NAME, damage=notes, from_sequence=from_record):
         try:
@@ -230,7 +230,7 @@ def first_session(path: pathlib.Path) -> Session:
             body = decode_body(record)
             if isinstance(body, Session):
                 return body
-    raise LogError(f"{path}: holds no recording with a session")
+    raise LogError(f"{path}: holds no recording with a session; give what --record named, or try: stillwatch recover")
 
 
 def last_frame(path: pathlib.Path) -> FrameRecord | None:

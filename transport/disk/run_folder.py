@@ -265,7 +265,7 @@ def open_run(path: pathlib.Path | str) -> Run:
     """
     path = pathlib.Path(path)
     if not path.is_dir():
-        raise LogError(f"{path}: no such folder")
+        raise LogError(f"{path}: no such folder; give what --out named")
     if not any(log_files(path, name) for name in RUN_LOGS):
         raise LogError(f"{path}: holds no messages of a run, ground station or recording; give what --out named")
     return Run(path)

@@ -336,7 +336,10 @@ class ControlClient:
                 return reply
             self._socket.close(0)  # a peer that went away without a word keeps a socket waiting for ever
             self._connect()
-        raise TransportError(f"no answer to {command} from {self._endpoint} within {timeout_s:g} s (id {request_id})")
+        raise TransportError(
+            f"no answer to {command} from {self._endpoint} within {timeout_s:g} s (id {request_id}); "
+            "is it its control endpoint, and are keys needed?"
+        )
 
     def close(self) -> None:
         if self._context is not None:

@@ -30,7 +30,7 @@ def derived_endpoint(endpoint: str, role: str) -> str:
         return f"tcp://{host}:{port + _OFFSETS[role] if port else 0}"
     if endpoint.startswith("ipc://") and len(endpoint) > len("ipc://"):
         return f"{endpoint}.{role}"
-    raise TransportError(f"endpoint {endpoint!r} is neither tcp://HOST:PORT nor ipc://PATH")
+    raise TransportError(f"endpoint {endpoint!r} is neither tcp://HOST:PORT nor ipc://PATH: write it as one of them")
 
 
 def split_tcp(endpoint: str) -> tuple[str, int]:
@@ -115,7 +115,9 @@ def bind(socket: zmq.Socket, endpoint: str) -> str:
     try:
         socket.bind(endpoint)
     except zmq.ZMQError as error:
-        raise TransportError(f"cannot bind {endpoint}: {_reason(error)}") from error
+        raise TransportError(
+            f"cannot bind {endpoint}: {_reason(error)}; is another one running there? Take another port or host"
+        ) from error
     bound = socket.getsockopt(zmq.LAST_ENDPOINT)
     assert isinstance(bound, bytes)
     return bound.decode().rstrip("\0")
@@ -132,7 +134,9 @@ def connect(socket: zmq.Socket, endpoint: str) -> None:
         socket.setsockopt(zmq.IMMEDIATE, 1)
         socket.connect(endpoint)
     except zmq.ZMQError as error:
-        raise TransportError(f"cannot connect to {endpoint}: {_reason(error)}") from error
+        raise TransportError(
+            f"cannot connect to {endpoint}: {_reason(error)}; write it as tcp://HOST:PORT or ipc://PATH"
+        ) from error
 
 
 def _reason(error: zmq.ZMQError) -> str:
@@ -152,7 +156,7 @@ def try_send(socket: zmq.Socket, frames: list[bytes]) -> bool:
     except zmq.ZMQError as error:
         if error.errno in (zmq.EAGAIN, zmq.EHOSTUNREACH, errno.EINTR):
             return False
-        raise TransportError(f"cannot send: {error.strerror}") from error
+        raise TransportError(f"cannot send: {error.strerror}; start it anew") from error
     return True
 
 
@@ -163,4 +167,4 @@ def try_receive(socket: zmq.Socket) -> list[bytes] | None:
     except zmq.ZMQError as error:
         if error.errno in (zmq.EAGAIN, errno.EINTR):
             return None
-        raise TransportError(f"cannot receive: {error.strerror}") from error
+        raise TransportError(f"cannot receive: {error.strerror}; start it anew") from error

@@ -81,9 +81,9 @@ def _write_keys(folder: pathlib.Path, name: str, texts: dict[str, str]) -> None:
         for suffix, text in texts.items():
             _write_private(folder / f"{name}{suffix}", text)
     except FileExistsError as error:
-        raise SecurityError(f"{error.filename} exists: keys are never replaced") from None
+        raise SecurityError(f"{error.filename} exists: keys are never replaced; give another name or folder") from None
     except OSError as error:
-        raise SecurityError(f"cannot write keys into {folder}: {error.strerror}") from None
+        raise SecurityError(f"cannot write keys into {folder}: {error.strerror}; name another folder") from None
 
 
 def load_server_keys(key_file: str, allow_file: str) -> ServerKeys:
@@ -103,9 +103,9 @@ def load_server_keys(key_file: str, allow_file: str) -> ServerKeys:
         elif name in ROLES:
             allowed[name].update(_public_key(allow_file, f"{name}.{key}", value) for key, value in entry.items())
         else:
-            raise SecurityError(f"{allow_file}: heading [{name}] is not [data] or [control]")
+            raise SecurityError(f"{allow_file}: heading [{name}] is not known; it must be [data] or [control]")
     if not allowed["data"] and not allowed["control"]:
-        raise SecurityError(f"{allow_file}: lists no key, so nobody could connect")
+        raise SecurityError(f"{allow_file}: lists no key, so nobody could connect; it needs a line of a NAME.pub")
     return ServerKeys(public, secret, {role: frozenset(keys) for role, keys in allowed.items()})
 
 
@@ -212,7 +212,10 @@ def _load_pair(key_file: str) -> tuple[bytes, bytes]:
     public = _public_key(key_file, "public", table.get("public"))
     secret = _public_key(key_file, "secret", table.get("secret"))
     if zmq.curve_public(secret) != public:
-        raise SecurityError(f"{key_file}: public and secret key do not belong together")
+        raise SecurityError(
+            f"{key_file}: public and secret key do not belong together; "
+            "make a pair with: stillwatch keygen, or take the whole file"
+        )
     return public, secret
 
 
@@ -220,9 +223,11 @@ def _load_toml(file: str) -> dict:
     try:
         return tomllib.loads(pathlib.Path(file).read_text(encoding="utf-8"))
     except OSError as error:
-        raise SecurityError(f"cannot read {file}: {error.strerror}") from None
+        raise SecurityError(
+            f"cannot read {file}: {error.strerror}; it needs to be a file of stillwatch keygen"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):  # the cause may quote the key
-        raise SecurityError(f"{file}: not a key file in TOML") from None
+        raise SecurityError(f"{file}: not a key file in TOML; it needs to be one of stillwatch keygen") from None
 
 
 def _public_key(file: str, name: str, value: object) -> bytes:
@@ -233,4 +238,4 @@ def _public_key(file: str, name: str, value: object) -> bytes:
                 return value.encode("ascii")
         except (ValueError, KeyError, UnicodeEncodeError):
             pass
-    raise SecurityError(f"{file}: {name} is not a key of 40 Z85 characters")
+    raise SecurityError(f"{file}: {name} is not a key of 40 Z85 characters; take it from a file of stillwatch keygen")

@@ -54,9 +54,11 @@ class LinkModel:
         for name in ("delay_s", "jitter_s", "range_m", "half_range_m", "outage_every_s", "outage_s", "bytes_per_s"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0.0):
-                raise LinkError(f"linksim {name}: {value} is negative or not finite")
+                raise LinkError(f"linksim {name}: {value} is negative or not finite; it must be 0 or more")
         if self.outage_s and self.outage_s >= self.outage_every_s:
-            raise LinkError(f"linksim outage of {self.outage_s} s every {self.outage_every_s} s leaves no link")
+            raise LinkError(
+                f"linksim outage of {self.outage_s} s every {self.outage_every_s} s leaves no link; it must be shorter"
+            )
 
     def is_out(self, now_ns: int) -> bool:
         """Tell whether the link is in an outage."""

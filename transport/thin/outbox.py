@@ -132,13 +132,13 @@ class Outbox:
         self._make_room(len(payload) + 64)
         if not self._has_space() or not self._reserve():
             self.counters["refused"] += 1
-            raise LogError(f"{self.folder}: nothing can be stored ({self.state})")
+            raise LogError(f"{self.folder}: nothing can be stored ({self.state}); give it room, or another folder")
         number = Number(self._incarnation, self._next)
         self._next += 1
         entry = _Entry(payload, self._clock.wall_ns(), self._clock.monotonic_ns(), 0, -1)
         if not self._write_entry(number, entry):
             self.counters["refused"] += 1
-            raise LogError(f"{self.folder}: nothing can be stored ({self.state})")
+            raise LogError(f"{self.folder}: nothing can be stored ({self.state}); give it room, or another folder")
         self._entries[number] = entry
         self.counters["put"] += 1
         return number

@@ -23,7 +23,7 @@ def parse_endpoint(endpoint: str, name: str = "link.endpoint") -> tuple[str, int
     except ValueError:
         host, port = None, None
     if parts.scheme != "udp" or not host or port is None or parts.path not in ("", "/"):
-        raise LinkError(f"{name}: {endpoint!r} is not udp://HOST:PORT")
+        raise LinkError(f"{name}: {endpoint!r} is not udp://HOST:PORT; write it so")
     return host, port
 
 
@@ -41,7 +41,8 @@ def read_link_key(key_file: str) -> bytes:
         mode = os.stat(key_file).st_mode & 0o777
         text = pathlib.Path(key_file).read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise SecurityError(f"link.key_file {key_file}: cannot be read: {error.__class__.__name__}") from None
+        why = getattr(error, "strerror", None) or "no text"  # never what the file holds
+        raise SecurityError(f"link.key_file {key_file}: cannot be read: {why}; it must hold 64 hex digits") from None
     if mode & 0o077:
         raise SecurityError(f"link.key_file {key_file}: mode {mode:04o} lets others read the key; expected 0600")
     try:
@@ -85,7 +86,9 @@ class ThinPort:
         except OSError as error:
             if opened is not None:
                 opened.close()
-            raise LinkError(f"link endpoint {end[0]}:{end[1]}: {error.strerror or error}") from error
+            raise LinkError(
+                f"link endpoint {end[0]}:{end[1]}: {error.strerror or error}; give another port or host"
+            ) from error
         self._socket = opened
         self._follows = peer is None
         self.address = self._socket.getsockname()[:2]

@@ -193,7 +193,9 @@ class ReceiverLog:
                 if record.kind == KIND_ALERT and len(record.body) == ALERT_BYTES + 1:
                     self._note(record.body[0], record.body[1:], record.t_ns)
         except LogError as error:
-            raise LogError(f"the received alerts cannot be read, so doubles could not be told: {error}") from error
+            raise LogError(
+                f"the received alerts cannot be read, so doubles could not be told: {error}; give another --out"
+            ) from error
 
 
 def _log_state(state: str, message: str) -> None:

@@ -150,7 +150,7 @@ class Scheduler:
         """Queue an item, or replace the one under the same key; LinkError where no frame could ever hold it."""
         room = self.budget.frame_bytes - ENVELOPE_BYTES
         if item.kind not in self._queues or not 1 <= len(item.record) <= room:
-            raise LinkError(f"{item.kind} item of {len(item.record)} bytes: a frame of this link holds {room}")
+            raise LinkError(f"{item.kind} item of {len(item.record)} bytes: a frame of this link holds at most {room}")
         queue = self._queues[item.kind]
         ttl_s = queue.rule.ttl_s if item.ttl_s is None else item.ttl_s
         self._order += 1

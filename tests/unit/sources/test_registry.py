@@ -49,7 +49,7 @@ def test_a_paced_world_comes_no_faster_than_its_frames_were_taken():
 
 
 def test_a_pace_is_on_or_off():
-    with pytest.raises(ConfigError, match="pace=2 is neither 0 nor 1"):
+    with pytest.raises(ConfigError, match="pace=2 is neither 0 .off. nor 1"):
         opened("synthetic:room?pace=2")
 
 

@@ -120,7 +120,7 @@ def test_a_word_that_is_no_command_gets_the_nearest_one(capsys):
         == "stillwatch: 'evnts' is no command, and no file or folder here; did you mean 'events'?\n"
     )
     assert main(["absent.mp4"]) == ExitCode.USAGE
-    assert capsys.readouterr().err == "stillwatch: absent.mp4: no such file or folder\n"
+    assert capsys.readouterr().err.startswith("stillwatch: absent.mp4: no such file or folder; ")
 
 
 def test_without_a_word_it_says_what_there_is(capsys):

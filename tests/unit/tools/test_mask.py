@@ -110,7 +110,7 @@ def test_a_frame_behind_the_end_is_named_with_how_many_there_are():
     config = load_config(None, ["source.width=160", "source.height=120"])
     uri = "synthetic:road?n_frames=3&width=160&height=120"
     assert frame_of_source(uri, config, 2).sequence == 2
-    with pytest.raises(AgentError, match="has 3 frames, frame 3 was asked for"):
+    with pytest.raises(AgentError, match="has 3 frames, --frame 3 is none of them: give 0 to 2"):
         frame_of_source(uri, config, 3)
 
 

@@ -92,5 +92,7 @@ def decoded(coded: np.ndarray) -> np.ndarray:
     """Return a picture from the bytes of its file, uint8 BGR; UsageError where they hold none."""
     picture = cv2.imdecode(coded, cv2.IMREAD_COLOR)
     if picture is None:
-        raise UsageError(f"{len(coded)} bytes of the shared data hold no picture that can be decoded")
+        raise UsageError(
+            f"{len(coded)} bytes of the shared data hold no picture that can be decoded; take the data anew"
+        )
     return np.asarray(picture, np.uint8)

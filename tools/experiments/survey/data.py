@@ -86,7 +86,7 @@ def caltech(data: pathlib.Path, kind: str) -> Labelled:
             with zipfile.ZipFile(data / "caltech" / archive) as held:
                 image = cv2.imdecode(np.frombuffer(held.read(name), np.uint8), cv2.IMREAD_COLOR)
             if image is None:
-                raise UsageError(f"{archive}: {name} cannot be read")
+                raise UsageError(f"{archive}: {name} cannot be read; take the file anew")
             yield image
 
     return _from_memory(describe_images(images(), kind), [folder for _, _, folder in names])

@@ -24,8 +24,9 @@ def checked_password(password: str) -> str:
     """Return a password that may be set, or raise UsageError."""
     if len(password) < SHORTEST:
         raise UsageError(f"the password has {len(password)} characters, at least {SHORTEST} are needed")
-    if len(password.encode("utf-8", "surrogatepass")) > LONGEST_BYTES:
-        raise UsageError(f"the password is longer than {LONGEST_BYTES} bytes")
+    n_bytes = len(password.encode("utf-8", "surrogatepass"))
+    if n_bytes > LONGEST_BYTES:
+        raise UsageError(f"the password has {n_bytes} bytes, at most {LONGEST_BYTES} are taken")
     return password
 
 

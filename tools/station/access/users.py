@@ -34,7 +34,7 @@ def manage_users(args: argparse.Namespace, store) -> int:
         if not args.role:
             raise UsageError(f"user add {name}: --role is one of {', '.join(Role)}")
         if not store.add_user(name, Passwords().hashed(_password()), args.role, time.time()):
-            raise UsageError(f"user {name} is there already")
+            raise UsageError(f"user {name} is there already; try: user password {name}, or user role {name}")
     elif args.act == "remove":
         _require(store.remove_user(name), name)
     elif args.act == "password":
@@ -54,7 +54,7 @@ def manage_users(args: argparse.Namespace, store) -> int:
 
 def _require(is_known: bool, name: str) -> None:
     if not is_known:
-        raise UsageError(f"there is no user {name}")
+        raise UsageError(f"there is no user {name}; there are: stillwatch station user list")
 
 
 def _password() -> str:
@@ -62,5 +62,5 @@ def _password() -> str:
         return sys.stdin.readline().rstrip("\r\n")
     first = getpass.getpass("password: ")
     if first != getpass.getpass("again: "):
-        raise UsageError("the two passwords differ")
+        raise UsageError("the two passwords differ: nothing was changed, try again")
     return first

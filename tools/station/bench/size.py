@@ -48,7 +48,7 @@ def page_rows(folder: pathlib.Path, address: str, n: int, scores: int, alerts: i
             now_ns = time.time_ns()
             _fill_scores(store, np.random.default_rng(), len(store.agents()), now_ns - LATELY_NS)
         elif newest or store.agents():
-            raise UsageError(f"--store {store.name}: it is not empty; the bench fills a store of its own")
+            raise UsageError(f"--store {store.name}: it is not empty; give an empty one, which the bench fills")
         else:
             now_ns = _fill(store, n, scores, alerts)
         middle = store.alerts(limit=1)[0]["id"]

@@ -103,10 +103,12 @@ class Ingest:
             The endpoint is none, is heard already, or the keys cannot be read.
         """
         if not _ENDPOINT.fullmatch(endpoint):
-            raise TransportError(f"{endpoint[:80]!r} is neither tcp://HOST:PORT nor ipc://PATH")
+            raise TransportError(
+                f"{endpoint[:80]!r} is neither tcp://HOST:PORT nor ipc://PATH; write it as one of them"
+            )
         with self._turn:
             if endpoint in self._told:
-                raise TransportError(f"{endpoint} is heard already")
+                raise TransportError(f"{endpoint} is heard already; give another")
             if len(self._told) >= MOST_TOLD:
                 raise TransportError(f"{len(self._told)} agents are told already, limit {MOST_TOLD}")
             made = self._made(endpoint, server)
@@ -138,7 +140,7 @@ class Ingest:
             self._store.untell_agent(endpoint)
             self._wait_until_unheard(endpoint)
         if not self._store.remove_agent(agent) and not endpoints:
-            raise TransportError(f"nothing is known of {agent}")
+            raise TransportError(f"nothing is known of {agent}; there are: GET /api/v1/agents")
         self._bulletin.post("station")
 
     def _wait_until_unheard(self, endpoint: str) -> None:

@@ -412,9 +412,9 @@ def add(ask: Ask) -> Response:
     """Let the station hear another agent."""
     endpoint, server = ask.field("endpoint", 200), ask.field("server", 200)
     if not endpoint.startswith(("tcp://", "ipc://")):
-        raise Refused(400, "An agent publishes at tcp://HOST:PORT or ipc://PATH.")
+        raise Refused(400, "Write where an agent publishes, as tcp://HOST:PORT or ipc://PATH.")
     if ask.services.add_agent is None:
-        raise Refused(409, "This station takes its agents from its settings alone.")
+        raise Refused(409, "This station takes its agents from its settings alone: write it there.")
     ask.services.add_agent(endpoint, server)
     ask.record("add agent", endpoint, server)
     return RedirectResponse("/", status_code=303)

@@ -115,7 +115,7 @@ def place_of(name: str, text: str) -> tuple[int, int] | None:
     digits = at.removeprefix("-"), identity
     is_known = all(part.isascii() and part.isdigit() and len(part) < 20 for part in digits)
     if not is_known or max(abs(int(at)), int(identity)) > LARGEST:
-        raise Refused(400, f"{name} is a place that an earlier page named.")
+        raise Refused(400, f"{name} must be a place that an earlier page named.")
     return int(at), int(identity)
 
 
@@ -349,7 +349,7 @@ def judge(ask: Ask) -> Response:
     row = _alert(ask)
     given = ask.field("useful", 1)
     if given not in ("0", "1"):
-        raise Refused(400, "An alert is useful (1) or not (0).")
+        raise Refused(400, "Write 1 for useful or 0 for not.")
     ask.services.store.set_useful(row["id"], ask.visitor.name, ask.services.wall_ns(), given == "1")
     return _done(ask, row, "useful" if given == "1" else "not useful")
 
@@ -367,7 +367,7 @@ def note(ask: Ask) -> Response:
     row = _alert(ask)
     text = ask.field("note", 2000)
     if not text:
-        raise Refused(400, "A note has words.")
+        raise Refused(400, "A note needs words.")
     ask.services.store.add_note(row["id"], ask.visitor.name, ask.services.wall_ns(), text)
     return _done(ask, row, "note", text)
 

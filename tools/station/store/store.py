@@ -53,7 +53,9 @@ class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQuerie
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(lock)
-            raise StoreError(f"store {self.path}: another station uses it", FAILED) from None
+            raise StoreError(
+                f"store {self.path}: another station uses it: stop it, or name another store", FAILED
+            ) from None
         except OSError:
             pass  # a disk that knows no locks
         try:

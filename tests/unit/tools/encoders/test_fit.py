@@ -66,7 +66,7 @@ def test_what_cannot_be_fitted_is_said(photos, tmp_path, words, message):
 
 
 def test_a_folder_that_cannot_be_written_to_is_said(photos, tmp_path):
-    with pytest.raises(UsageError, match="--out .*nowhere/e: No such file"):
+    with pytest.raises(UsageError, match="--out .*nowhere/e: not written: No such file"):
         run(photos, "--out", tmp_path / "nowhere" / "e", *SMALL)
 
 

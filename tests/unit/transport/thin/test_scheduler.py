@@ -212,7 +212,7 @@ def test_small_records_share_a_frame_and_nothing_follows_one_without_its_length(
 
 
 def test_what_no_frame_could_hold_is_refused():
-    with pytest.raises(LinkError, match="a frame of this link holds 26"):
+    with pytest.raises(LinkError, match="a frame of this link holds at most 26"):
         scheduler().offer(Item("alert", 1, bytes(27)), 0)
     with pytest.raises(LinkError):
         scheduler().offer(Item("nonsense", 1, bytes(2)), 0)
