@@ -192,12 +192,14 @@ def stacked_chart(
     *,
     span_ns: int,
     label: Label,
+    name: Callable[[int], str],
     height: int = 200,
     top: int = 14,
 ) -> str:
-    """Draw the share of each component over time; the largest by their greatest share, the rest as one band.
+    """Draw the share of each kind over time; the largest by their greatest share, the rest as one band.
 
-    `points` are (x in ns, ids, counts); steps, as a model holds until the next becomes active.
+    `points` are (x in ns, ids, counts); steps, as a model holds until the next becomes active. `name` gives what an id
+    is called where it is pointed at, escaped.
     """
     greatest: dict[int, float] = {}
     shares: list[dict[int, float]] = []
@@ -217,14 +219,17 @@ def stacked_chart(
             band = 1.0 - base
         upper = base + band
         if band.max(initial=0.0) > 1e-6:
-            body += _band(edges, base, upper, span_ns, height, identity)
+            called = name(identity) if identity >= 0 else "all others"
+            body += _band(edges, base, upper, span_ns, height, identity, called)
         base = upper
     ticks = [(height * (1 - v), f"{v:.0%}") for v in (0.0, 0.5, 1.0)]
     return plot(body, height=height, span_ns=span_ns, label=label, y_ticks=ticks, classes="stack")
 
 
-def _band(edges: list[int], low: np.ndarray, high: np.ndarray, span_ns: int, height: int, identity: int) -> str:
-    """Draw one component's band as steps."""
+def _band(
+    edges: list[int], low: np.ndarray, high: np.ndarray, span_ns: int, height: int, identity: int, name: str
+) -> str:
+    """Draw one kind's band as steps."""
     forward = "L".join(
         f"{_x(edges[i + k], span_ns):.1f} {height * (1 - high[i]):.1f}" for i in range(len(high)) for k in (0, 1)
     )
@@ -234,7 +239,6 @@ def _band(edges: list[int], low: np.ndarray, high: np.ndarray, span_ns: int, hei
         for k in (1, 0)
     )
     colour = component_colour(identity) if identity >= 0 else "var(--faint)"
-    name = f"component {identity}" if identity >= 0 else "all others"
     return f"<path d='M{forward}L{back}Z' style='fill:{colour}'><title>{name}</title></path>"
 
 

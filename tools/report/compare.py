@@ -81,7 +81,9 @@ def _same_event(a: Event, b: Event) -> bool:
 
 
 def _config_differences(a: str, b: str) -> list[tuple[str, str, str]]:
-    """Return (line's key, value in a, value in b) of the config lines that differ."""
+    """Return (line's key, value in a, value in b) of the config lines that differ; none where one is not known."""
+    if not (a and b):
+        return []
     left, right = _config_lines(a), _config_lines(b)
     return [
         (key, left.get(key, "-"), right.get(key, "-"))
@@ -182,6 +184,9 @@ def tell_comparison(result: RunComparison) -> None:
         print(f"novelty curves correlate with {result.correlation:.3f}")
     for key, left, right in result.config:
         print(f"config {key}: {left} -> {right}")
+    for data in (result.a, result.b):
+        if not data.run.config_text:
+            print(f"the config of {data.run.path.name} is not known: it is in the folder of the agent's own run")
     print(
         f"events: {len(result.both)} in both, {len(result.only_a)} only in the first, "
         f"{len(result.only_b)} only in the second"

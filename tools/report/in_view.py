@@ -5,6 +5,7 @@ Called by tools/report/page.py and tools/report/cards.py. It must keep a topic's
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def in_view_section(data: ReportData, label: c.Label, moment: c.Label) -> str:
     mean = data.shares.mean()
     if not mean:
         return ""
-    chart = c.stacked_chart(data.shares.points(), span_ns=data.span_ns, label=label)
+    chart = c.stacked_chart(data.shares.points(), span_ns=data.span_ns, label=label, name=partial(topic_name, data))
     note = (
         "How much of the view each kind of ground or thing took, as the agent tells them apart: a topic. Name one by "
         f"<code>stillwatch control ENDPOINT label_component which={TOPIC_MODEL} component=NUMBER label=NAME</code>."

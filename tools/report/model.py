@@ -73,7 +73,12 @@ def _mixture(data: ReportData, which: str, label: c.Label) -> str:
         facts.append(f"free energy {model.free_energy:.2f} nats a sample")
     energy = [(x, e) for x, _, _, _, e, _, _ in points if e is not None]
     curve = c.line_chart(energy, span_ns=data.span_ns, label=label, show=lambda v: f"{v:.1f}", floor=None)
-    stacked = c.stacked_chart([p[:3] for p in points], span_ns=data.span_ns, label=label)
+    stacked = c.stacked_chart(
+        [p[:3] for p in points],
+        span_ns=data.span_ns,
+        label=label,
+        name=lambda identity: _component_label(data, which, identity) or f"kind {identity}",
+    )
     head = "<tr><th>Component</th><th class='n'>Share</th><th class='n'>Samples</th></tr>"
     inner = f"<h3>Free energy, nats a sample</h3>{curve}" if len(energy) > 1 else ""
     return (

@@ -64,7 +64,7 @@ def test_the_numbers_are_those_of_the_summary(page):
 
 def test_exemplars_components_and_reasons_are_shown(page):
     assert page.count("<figure>") == 9
-    assert "component 3" in page
+    assert "<title>kind 3</title>" in page
     assert ">dark<" in page
 
 
@@ -389,3 +389,26 @@ def test_a_layer_names_the_topic_of_each_part_of_a_picture(run):
     assert "x='0' y='0' width='2'" in layer
     assert "topic 7" in layer
     assert topic_layer(data, None, None) == ""
+
+
+def test_a_band_is_named_as_people_know_it(page):
+    """What a person reads where a colour is pointed at: a kind or a name, never a component."""
+    assert re.search(r"<title>kind \d+</title>", page)
+    assert "<title>component" not in page
+
+
+def test_what_was_received_has_no_config_to_differ_from(tmp_path, capsys):
+    """A ground station's folder knows the agent's messages alone: its config does not differ, it is not known."""
+    maker = RunMaker(tmp_path / "own")
+    maker.folder.write_config("[source]\nuri = 'a'\n", "hash")
+    maker.send(m.LogNotice, level="info", code="note", text="x")
+    maker.folder.close()
+    received = RunMaker(tmp_path / "received")
+    received.send(m.LogNotice, level="info", code="note", text="x")
+    received.folder.close()
+    assert (
+        main(["compare", str(tmp_path / "own"), str(tmp_path / "received"), "--out", str(tmp_path / "page.html")]) == 0
+    )
+    told = capsys.readouterr().out
+    assert "->" not in told
+    assert "the config of received is not known" in told
