@@ -60,7 +60,7 @@ class Table:
         )
         more = len(self) - SHOWN_ROWS
         rest = f"<p>and {more} more</p>" if more > 0 else ""
-        return f"<table><tr>{head}</tr>{body}</table>{rest}"
+        return f"<div style='overflow-x:auto'><table><tr>{head}</tr>{body}</table></div>{rest}"
 
 
 def _shown(value: Any) -> str:

@@ -6,14 +6,17 @@ import tomllib
 import urllib.error
 import urllib.request
 
+import cv2
 import numpy as np
 import pytest
+from browser import started
 from capture_sources import frame_of
 
 from stillwatch.base import AgentError, UsageError
 from stillwatch.settings import load_config
 from stillwatch.tools.mask import MaskServer, checked_polygons, with_mask, write_mask
 from stillwatch.tools.mask import frame_of as frame_of_source
+from stillwatch.tools.mask_page import page
 
 TRIANGLE = [[0.1, 0.1], [0.9, 0.1], [0.5, 0.9]]
 LINE = f"mask = {json.dumps([TRIANGLE])}"
@@ -119,3 +122,16 @@ def test_a_port_that_is_taken_is_named(server):
     port = int(running.address.split(":")[2].split("/")[0])
     with pytest.raises(UsageError, match=f"--port: {port} cannot be used"):
         MaskServer(frame_of(np.zeros((48, 64, 3), np.uint8), 0.0), [], port, done)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_an_upright_frame_and_the_button_that_saves_stand_on_one_screen(tmp_path, width, height):
+    for browser in started():
+        (tmp_path / "mask.html").write_text(page(cv2.imencode(".jpg", np.zeros((288, 162), np.uint8))[1], 162, 288, []))
+        tab = browser.new_page(viewport={"width": width, "height": height})
+        tab.goto((tmp_path / "mask.html").as_uri())
+        save = tab.locator("#save").bounding_box()
+        assert save["y"] + save["height"] <= height
+        drawn = tab.locator("#view svg").bounding_box()
+        assert drawn["height"] / drawn["width"] == pytest.approx(288 / 162, rel=0.02)
