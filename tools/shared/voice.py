@@ -100,7 +100,8 @@ class RunVoice:
         parts.append(f"{words.count(counts.events, 'event')}, {words.count(counts.alerts, 'alert')}")
         if result.exit_code == ExitCode.SOURCE:  # a sentence of its own, with a remedy: nothing is hung behind it
             self.note(result.reason)
-            self.note("; ".join(parts))
+            if counts.frames:
+                self.note("; ".join(parts))
         else:
             self.note(f"{result.reason}: {'; '.join(parts)}")
         if result.learning < 1.0 and counts.frames:
