@@ -3,6 +3,7 @@
 Called by agent/events/life.py with every scored frame. It must not raise alerts itself: it names what happened.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ from stillwatch.events.rules import (
     PRESENCE_FRAMES,
     RARE,
     SETTLED_EPOCHS,
+    STAYS,
+    STILL,
     WATCHED_S,
 )
 from stillwatch.novelty import Score
@@ -67,6 +70,9 @@ class _Followed:
     blind_ns: int = saved(0, low=0)
 
 
+ShareLike = Callable[[np.ndarray], tuple[float, float]]
+
+
 class CategoryLife(Recorded):
     """Says what became of the components, in a table of fixed size."""
 
@@ -76,7 +82,9 @@ class CategoryLife(Recorded):
         self._config = config
         self._followed = _Followed()
 
-    def update(self, t_ns: int, score: Score, models: Models, in_event: bool) -> list[tuple[EventKind, int]]:
+    def update(
+        self, t_ns: int, score: Score, models: Models, in_event: bool, share_like: ShareLike | None = None
+    ) -> list[tuple[EventKind, int]]:
         """Take one scored frame; return (kind, component id) of what happened: new_category, returned, vanished.
 
         Nothing is told while an event is open: the alert tells of it. A new category and an absence are told after it,
@@ -88,20 +96,18 @@ class CategoryLife(Recorded):
         if in_event and (followed.event_models >= 0 or not followed.in_event):
             followed.event_models = followed.n_models
         followed.in_event = in_event
-        happened: list[tuple[EventKind, int]] = []
         ids = models[PATCHES].ids
         if models.epoch != followed.epoch:
-            happened += self._model_changed(t_ns, ids, models.epoch, score.was_judged)
-        if not score.was_judged:
+            self._model_changed(t_ns, ids, models.epoch, score.was_judged)
+        if not score.was_judged or score.labels is None:
             return []
-        if score.labels is None:
-            return happened
         rows = self._rows_of(ids)
         counts = np.bincount(score.labels[score.labels >= 0], minlength=len(ids))[: len(ids)]
         is_seen = counts >= LEAST_PATCHES
         known = rows >= 0
         seen, missing = rows[known & is_seen], rows[known & ~is_seen]
         same_picture = self._is_same_picture(seen, missing)
+        happened = self._grown(score, ids, share_like)
         happened += self._returned(t_ns, seen, same_picture)
         self._take_note(t_ns, rows[known], is_seen[known])
         return happened + self._vanished(t_ns, missing, same_picture)
@@ -127,23 +133,41 @@ class CategoryLife(Recorded):
         rows = order[np.minimum(place, FOLLOWED - 1)]
         return np.where(own[rows] == ids, rows, -1)
 
-    def _model_changed(self, t_ns: int, ids: np.ndarray, epoch: int, was_judged: bool) -> list[tuple[EventKind, int]]:
+    def _model_changed(self, t_ns: int, ids: np.ndarray, epoch: int, was_judged: bool) -> None:
         """Enter new components, count the life of old ones, drop those that the model dropped."""
         followed = self._followed
         followed.epoch, followed.n_models = epoch, followed.n_models + 1
         followed.id[~np.isin(followed.id, ids)] = -1
         for new in ids[~np.isin(ids, followed.id)]:
             self._enter(int(new), t_ns, was_judged)
-        alive = followed.id >= 0
-        followed.epochs[alive] += 1
-        grown = alive & followed.from_event & ~followed.told & (followed.epochs >= LASTING_EPOCHS)
-        grown &= followed.frames > 0
-        if followed.in_event or not grown.any():
+        followed.epochs[followed.id >= 0] += 1
+
+    def _grown(self, score: Score, ids: np.ndarray, share_like: ShareLike | None) -> list[tuple[EventKind, int]]:
+        """What came in an event, was learnt, and has lasted.
+
+        Where the camera stands it must be seen more often than not, and its places must look as in the last seconds,
+        but not as in most of the time: who passes is learnt as well, and what was always there is parted anew.
+        """
+        followed = self._followed
+        grown = (followed.id >= 0) & followed.from_event & ~followed.told & (followed.epochs >= LASTING_EPOCHS)
+        grown &= (followed.frames > 0) & ((followed.presence >= STAYS) | (not score.view_stays))
+        rows = np.flatnonzero(grown)
+        if followed.in_event or not len(rows):
             return []
+        if score.view_stays and share_like is not None:
+            names = [int(np.flatnonzero(ids == followed.id[row])[0]) for row in rows]
+            patches = [np.flatnonzero(score.labels == name) for name in names]
+            shares = [share_like(each[: len(each) * (len(each) >= LEAST_PATCHES)]) for each in patches]
+            past, recent = np.array(shares).T
+            stays = (past < STAYS) & (recent >= STILL)  # NaN: nobody knows, as it is not in view just now
+            followed.from_event[rows[~stays & ~np.isnan(past)]] = False
+            rows = rows[stays]
+            if not len(rows):
+                return []
         # One thing learnt is often several components: it is told once an event, by the one seen most.
         followed.from_event[:], followed.event_models = False, -1
-        followed.told[grown] = True
-        return [(EventKind.NEW_CATEGORY, self._most_seen(np.flatnonzero(grown)))]
+        followed.told[rows] = True
+        return [(EventKind.NEW_CATEGORY, self._most_seen(rows))]
 
     def _enter(self, component: int, t_ns: int, was_judged: bool) -> None:
         """Give a new component a free row, or that of the one not seen for longest; what weather taught is no thing."""

@@ -28,7 +28,7 @@ from stillwatch.base import (
 from stillwatch.contents import Contents
 from stillwatch.epochs import Models
 from stillwatch.events.camera import CameraView, Turn
-from stillwatch.events.categories import CategoryLife
+from stillwatch.events.categories import CategoryLife, ShareLike
 from stillwatch.events.records import EventRecord, Peak, overlap, severity_of
 from stillwatch.events.repeats import Repeats
 from stillwatch.events.rules import HISTORY, MOST_PER_HOUR, NS, RISEN, SAME_PLACE, SUBSIDED
@@ -200,10 +200,13 @@ class EventLife(Composed):
         verdict: Verdict,
         models: Models | None,
         contents: Contents | None = None,
+        share_like: ShareLike | None = None,
     ) -> list[EventRecord]:
         """Take the next frame (`score` None where the gate refused it); return what people should be told now.
 
         contents : what is in view, where that was looked at
+        share_like : of patches, by their numbers: in what shares of the past, and of the last seconds, their places
+            looked as in this frame
         """
         now = self._now
         self._bucket.refill(frame.t_ns)
@@ -222,7 +225,7 @@ class EventLife(Composed):
             history[-1] = score.rarity
             records += self._judge(frame, score)
             if models is not None:
-                for kind, component in self._categories.update(frame.t_ns, score, models, self.active):
+                for kind, component in self._categories.update(frame.t_ns, score, models, self.active, share_like):
                     records += self._instant(frame, score, kind, component)
             if contents is not None and self._is_unusual(contents, frame, score):
                 peak = Peak(contents.value, contents.rarity)
@@ -249,9 +252,8 @@ class EventLife(Composed):
 
     def _is_unusual(self, contents: Contents, frame: Frame, score: Score) -> bool:
         """Return whether the view as a whole is news; beside an event, and in weather, it is none."""
-        stays = score.rows is not None and score.rows.rule.view_stays
         busy = self.active or not score.was_judged
-        return self._views.update(contents, frame.t_ns, in_event=busy, view_stays=stays)
+        return self._views.update(contents, frame.t_ns, in_event=busy, view_stays=score.view_stays)
 
     # -- the novel event -------------------------------------------------------------------------------------
 

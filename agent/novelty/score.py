@@ -89,6 +89,11 @@ class Score:
         return self.judgement is None or self.judgement.was_judged
 
     @property
+    def view_stays(self) -> bool:
+        """Whether the camera is known to stand still: what is there now, stays there."""
+        return self.rows is not None and self.rows.rule.view_stays
+
+    @property
     def boxes(self) -> list[tuple[float, float, float, float]]:
         """x0, y0, x1, y1 of the novel regions as shares of width and height, the strongest first."""
         return [region.box for region in self.regions]
@@ -159,6 +164,13 @@ class Novelty(Composed):
             judgement=judgement,
             precedents=replace(judgement.precedents, watched_s=self._counts.watched_s, frames=self._counts.scored),
         )
+
+    def share_like(self, rows: Rows, patches: np.ndarray) -> tuple[float, float]:
+        """Return in what shares of all that was watched, and of the last seconds, some patches' places looked as now.
+
+        NaN where nobody knows.
+        """
+        return self._strategies[rows.rule.novelty].share_like(rows, patches)
 
     def _labels_of(self, rows: Rows, judgement: Judgement, models: Models) -> np.ndarray:
         """Return the place of each patch's likeliest component, (n,) int64, -1 where masked."""

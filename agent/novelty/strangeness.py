@@ -83,6 +83,10 @@ class Strangeness(Composed):
         distances, labels = self._distances[:n], self._labels[:n]
         return Judgement(distances, deviations, labels, regions, statistics, value, self._calibration.rarity(value))
 
+    def share_like(self, rows: Rows, patches: np.ndarray) -> tuple[float, float]:
+        """NaN: places are others in each frame."""
+        return np.nan, np.nan
+
     def _judge_distances(self, rows: Rows) -> float:
         """Write by how many deviations patches are farther than usual from what is kept; return the frame's figure."""
         n, grid = len(rows.patches), rows.grid_shape

@@ -85,6 +85,11 @@ class Strategy(Stage, Protocol):
     def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
         """Judge a frame at stream time `t_ns`; it teaches nothing. A grid of another shape makes places void."""
 
+    def share_like(self, rows: Rows, patches: np.ndarray) -> tuple[float, float]:
+        """Return in what shares of all that was watched, and of the last seconds, the places of some patches looked as
+        they do now; patches : (m,) int64. NaN where the rule knows no places, or was not asked of any.
+        """
+
     def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> list[Over]:
         """Let a frame teach what is usual; `judgement` is None before there is a model to judge it by.
 

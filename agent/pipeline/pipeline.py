@@ -161,7 +161,8 @@ class Pipeline(Restorable):
         passed.stage("novelty")
         is_due = self.contents.is_due(frame.t_ns)
         contents = self.contents.look(rows, models) if is_due else None
-        records = self.events.update(frame, score, verdict, models, contents)
+        share_like = functools.partial(self.novelty.share_like, rows)
+        records = self.events.update(frame, score, verdict, models, contents, share_like)
         passed.stage("contents")
 
         @functools.cache

@@ -18,6 +18,9 @@ COMPRESSIONS = ("geometry", "paper")
 # bind them, and geometry keeps more of what tomorrow's model needs. Diagonal ones are dear only where there is none
 # for each component (DECISIONS.md).
 DEAR = 1.0
+# Sweeps over all clumps after the paper's splits, by family: those alone cannot move a point to another branch. They
+# gain where clumps are few and dear; where most of the memory holds single points they empty the clumps (DECISIONS.md).
+SWEEPS = {"diagonal": 0, "full": 2}
 # Where all the memory would hold fewer clumps than FEW, and each costs at least COSTLY points, rows are learnt in short
 # epochs, a tenth of the memory: what is folded early is folded before its components are known, and half of such a
 # memory waits for the next rows. Of so few rows at once geometry loses no more than top-down splits do, in half their
@@ -57,6 +60,8 @@ class Compressor:
         Values of one clump, where that is more than the family's.
     dear : float
         Share of what a full clump costs in points below which clumps for a component are dear; 0 where none ever are.
+    sweeps : int or None
+        After the paper's splits, where it is another number than the family's.
     """
 
     def __init__(
@@ -66,11 +71,13 @@ class Compressor:
         form: Literal["geometry", "paper"] = "geometry",
         cost: int | None = None,
         dear: float = DEAR,
+        sweeps: int | None = None,
     ):
         self.family, self.form, self.budget, self.dear = builder.family, form, budget, dear
         n_items, self.n_dims = len(builder.candidates), self.family.n_dims
         self.clump_cost = self.family.clump_cost(self.n_dims) if cost is None else cost
-        self.top_down = TopDown(self.family, n_items, budget, builder.alpha, builder.spare, self.clump_cost)
+        sweeps = SWEEPS[self.family.covariance] if sweeps is None else sweeps
+        self.top_down = TopDown(self.family, n_items, budget, builder.alpha, builder.spare, self.clump_cost, sweeps)
         centres, self.block = builder.scratch()
         # Groups can outnumber clumps: those of few points cost less.
         most = min(len(centres) // self.n_dims, 2 * (budget // self.clump_cost), n_items)

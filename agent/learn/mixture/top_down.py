@@ -18,9 +18,6 @@ SPLIT_UPDATES = 4
 # many times the covariance that the prior expects of a component. Without it magnified points have no width of their
 # own, groups with fewer points than dimensions gain without bound, and memory is spent on peeling single points off.
 SPREAD = 4.0
-# Sweeps over all clumps at the end, by family: top-down splits alone cannot move a point to another branch. They gain
-# where clumps are few and dear; where most of the memory holds single points they empty the clumps (DECISIONS.md).
-SWEEPS = {"diagonal": 0, "full": 2}
 
 
 @dataclass
@@ -52,16 +49,18 @@ class TopDown:
     concentration : float
     parents : Moments
         Room for one component more than the family's capacity; written.
-    cost : int
-        Values of one clump.
+    cost, sweeps : int
+        Values of one clump; sweeps over all clumps at the end.
     """
 
-    def __init__(self, family: Family, n_items: int, budget: int, concentration: float, parents: Moments, cost: int):
+    def __init__(
+        self, family: Family, n_items: int, budget: int, concentration: float, parents: Moments, cost: int, sweeps: int
+    ):
         self.family = family
         self.budget = budget
         self.alpha = concentration
         self.n_dims = family.n_dims
-        self.clump_cost = cost
+        self.clump_cost, self.sweeps = cost, sweeps
         most = max(budget // self.clump_cost, 1)
         # The new clumps, while the old ones are still read.
         self.kept = Items(family.n_dims, family.n_second, most, most, family.n_codes)
@@ -256,7 +255,7 @@ class TopDown:
         label = np.repeat(np.arange(len(clumps)), [self.bounds[p, 2] - self.bounds[p, 0] for p in clumps])
         order = np.argsort(members, kind="stable")
         members, label = members[order], label[order]
-        for _ in range(SWEEPS[self.family.covariance]):
+        for _ in range(self.sweeps):
             best = self._best_clump(items, members, label, len(clumps))
             if np.array_equal(best, label):
                 break

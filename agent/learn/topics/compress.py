@@ -23,7 +23,8 @@ class WordCompressor(Compressor):
     """
 
     def __init__(self, builder: TopicBuilder, budget: int, n_groups: int):
-        super().__init__(builder, budget, cost=clump_cost(builder.family.clump_cost(builder.family.n_dims), n_groups))
+        cost = clump_cost(builder.family.clump_cost(builder.family.n_dims), n_groups)
+        super().__init__(builder, budget, cost=cost, sweeps=0)  # most of the memory holds words: a clump takes many
         self._documents = builder.documents
         self._spread = np.zeros((budget // self.clump_cost, n_groups), np.uint16)
         self._groups = np.zeros(len(builder.candidates), np.int64)

@@ -44,6 +44,7 @@ from stillwatch.novelty.rules import (
     SAMPLE_S,
     SAMPLES,
     SWEEP_FRAMES,
+    UNLIKE,
 )
 from stillwatch.novelty.sampling import place_of_next
 
@@ -153,6 +154,21 @@ class PlaceMemory(Restorable):
         np.maximum(enough, np.float32(LEAST_RETURNS), out=enough)
         kernels.nearest_recurring(rows, self._past[:n], self._returns[:n], now.held, enough, unit, distance)
         self._tell(distance, valid, news, shared)
+
+    def share_like(self, rows: np.ndarray, places: np.ndarray) -> tuple[float, float]:
+        """Return in what shares of all that was watched, and of the last seconds, some places looked as in `rows`.
+
+        NaN where none is asked, or nothing is known yet.
+
+        rows : ndarray of shape (n, n_dims), float32;  places : (m,) int64
+        """
+        if not self.ready or not len(places):
+            return np.nan, np.nan
+        here = np.rint(rows[places] * FIXED_POINT)[:, None]
+        reach = math.exp(UNLIKE) * self._unit[places, None]
+        held = self._past[places, : self._now.held], self._recent[places, : self._now.recent]
+        past, recent = (float((np.linalg.norm(kept - here, axis=2) <= reach).mean()) for kept in held)
+        return past, recent
 
     def _tell(self, distance: np.ndarray, valid: np.ndarray, out: np.ndarray, shared: float | None = None) -> float:
         """Write what distances mean, less what the frame shares; return that."""

@@ -99,6 +99,10 @@ class Unlikeness(Composed):
         who = (sightings, before, stands_out)
         return Judgement(unlikeness, weights, None, regions, (level,), value, rarity, *who, weather)
 
+    def share_like(self, rows: Rows, patches: np.ndarray) -> tuple[float, float]:
+        """Return in what shares of all that was watched, and of the last seconds, patches' places looked as now."""
+        return self._baseline_of(rows).memory.share_like(rows.plain, patches)
+
     def _look(self, unlikeness: np.ndarray, rows: Rows) -> list[Sighting]:
         """Return who stands out, and note how familiar they look: nobody familiar is strange."""
         sightings = self._visits.look(unlikeness, rows)

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 from stillwatch.epochs.models import Models
 from stillwatch.events.categories import CategoryLife
@@ -15,20 +16,22 @@ RATE = 5
 class Story:
     """Plays frames: which components are seen, under which model."""
 
-    def __init__(self, **settings):
+    def __init__(self, view_stays=True, **settings):
+        self.view_stays = view_stays
         self.life = CategoryLife(EventsConfig(**{"min_frames": 2, "vanish_s": 5.0} | settings))
         self.frame = self.epoch = 0
         self.ids = np.array([0, 1])
         self.happened = []
 
-    def play(self, seconds, seen, in_event=False, every=15, was_judged=True):
+    def play(self, seconds, seen, in_event=False, every=15, was_judged=True, share_like=None):
         for _ in range(round(seconds * RATE)):
             if self.frame % every == 0:
                 self.epoch += 1
             labels = np.concatenate([np.full(9, int(np.flatnonzero(self.ids == i)[0])) for i in seen])
             models = Models({"patches": SimpleNamespace(ids=self.ids)}, epoch=self.epoch, activated_frame=0)
             t_ns = (self.frame + 1) * 1_000_000_000 // RATE
-            told = self.life.update(t_ns, SimpleNamespace(labels=labels, was_judged=was_judged), models, in_event)
+            score = SimpleNamespace(labels=labels, was_judged=was_judged, view_stays=self.view_stays)
+            told = self.life.update(t_ns, score, models, in_event, share_like)
             self.happened += [(kind, component, round(self.frame / RATE, 1)) for kind, component in told]
             self.frame += 1
         return self
@@ -50,6 +53,44 @@ def test_a_component_learnt_from_an_event_is_told_once_when_it_lasts():
     story = settled().play(3, [0, 1], in_event=True).learn(5).play(60, [0, 1, 5])
     assert [(kind, component) for kind, component, _ in story.happened] == [("new_category", 5)]
     assert story.happened[0][2] >= 37.0 + 3.0 * (LASTING_EPOCHS - 2)
+
+
+@pytest.mark.parametrize(("view_stays", "kinds"), [(True, []), (False, ["new_category"])])
+def test_who_passed_in_an_event_and_was_learnt_stays_nowhere_but_where_the_camera_passes_him(view_stays, kinds):
+    story = settled(view_stays=view_stays).play(3, [0, 1], in_event=True).learn(5)
+    story.play(4, [0, 1, 5]).play(60, [0, 1])
+    assert [kind for kind, _, _ in story.happened] == kinds
+
+
+def test_who_came_went_and_came_to_stay_is_told_when_he_stays():
+    story = settled().play(3, [0, 1], in_event=True).learn(5).play(4, [0, 1, 5]).play(40, [0, 1])
+    assert story.happened == []
+    told = story.play(90, [0, 1, 5]).happened
+    assert [(kind, component) for kind, component, _ in told] == [("new_category", 5)]
+
+
+@pytest.mark.parametrize(
+    ("past", "recent", "is_told"),
+    [(0.1, 0.9, True), (0.8, 0.9, False), (0.1, 0.3, False), (0.8, 0.3, False)],
+    ids=["came and stays", "was always there", "passes", "sways"],
+)
+def test_what_came_is_told_where_its_places_look_as_lately_and_not_as_before(past, recent, is_told):
+    asked = []
+
+    def share_like(patches):
+        asked.append(patches.tolist())
+        return past, recent
+
+    story = settled().play(3, [0, 1], in_event=True).learn(5).play(60, [0, 1, 5], share_like=share_like)
+    assert [kind for kind, _, _ in story.happened] == ["new_category"] * is_told
+    assert asked == [list(range(18, 27))]  # its own patches, the last of three times nine, once
+
+
+def test_what_is_not_in_view_is_judged_when_it_is():
+    story = settled().play(3, [0, 1], in_event=True).learn(5).play(4, [0, 1, 5])
+    hidden = story.play(9, [0, 1, 5], share_like=lambda patches: (np.nan, np.nan))
+    assert hidden.happened == []
+    assert len(story.play(9, [0, 1, 5], share_like=lambda patches: (0.0, 1.0)).happened) == 1
 
 
 def test_a_component_that_splits_off_without_an_event_is_no_news():

@@ -137,6 +137,23 @@ def test_a_place_that_varies_widely_may_and_one_that_never_does_may_not():
     assert told[4] > 1.5
 
 
+def test_shares_of_all_and_of_the_last_seconds_in_which_places_looked_as_they_do():
+    looks, look = scene(2)
+    seen, here = memory(), np.arange(10, 20)
+    assert np.isnan(seen.share_like(looks, here)).all()  # nothing is known yet
+    watch(seen, (look() for _ in range(120)))
+    other = looks.copy()
+    other[here] = np.random.default_rng(5).normal(size=(10, DIMS))
+    watch(seen, (other + look() - looks for _ in range(40)), begin_s=30.0)
+    past, recent = seen.share_like(other, here)  # ten seconds of forty, the last of them
+    assert past == pytest.approx(0.25, abs=0.12)
+    assert recent == 1.0
+    past, recent = seen.share_like(looks, here)
+    assert past == pytest.approx(0.75, abs=0.12)
+    assert recent == 0.0
+    assert np.isnan(seen.share_like(other, here[:0])).all()
+
+
 def test_what_the_whole_frame_shares_says_nothing():
     _, look = scene(6)
     seen = memory()
