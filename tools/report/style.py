@@ -151,7 +151,7 @@ table{border-collapse:collapse;font-size:13.5px;width:100%}
 th{font-weight:600;text-align:left;color:var(--soft);border-bottom:1px solid var(--faint);padding:4px 14px 4px 0;
 white-space:nowrap}
 td{border-bottom:1px solid var(--rule);padding:4px 14px 4px 0;vertical-align:top}
-td.n,th.n{text-align:right}
+td.n,th.n{text-align:right}td.n{white-space:nowrap}
 .scroll{overflow-x:auto;max-height:460px;overflow-y:auto}
 details{margin-top:16px}summary{cursor:pointer;color:var(--soft);font-size:14px}
 pre{font:12.5px/1.5 ui-monospace,"SF Mono",Menlo,Consolas,monospace;background:var(--card);

@@ -37,6 +37,9 @@ def test_a_report_fits_the_width_and_asks_nobody(page_file, browser, size, schem
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     hidden = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
     assert page.evaluate(hidden) == 0  # no table goes on beside the page
+    broken = """[...document.querySelectorAll('td.n')].filter(e => { e.textContent = '1\\u202f189';
+        const text = document.createRange(); text.selectNodeContents(e); return text.getClientRects().length > 1 })"""
+    assert page.evaluate(f"{broken}.length") == 0  # no number goes on in a second line
     assert page.evaluate("[...document.images].filter(image => !image.alt).length") == 0
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     assert faults == []
