@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 
 from stillwatch.base import ExitCode, RealClock, UsageError, __version__
-from stillwatch.tools.shared import existing, hold_out, stop_on_signals, words
+from stillwatch.tools.shared import StreamTime, existing, hold_out, stop_on_signals, words
 from stillwatch.transport.disk import RunFolder
 from stillwatch.transport.live import ClientKeys, Gap, Received, Subscriber, load_client_keys, why_unreachable
 from stillwatch.transport.wire import Alert, LogNotice, Message, SourceChange, Summary
@@ -55,6 +55,7 @@ class GroundStation:
         self.bytes: Counter[str] = Counter()
         self.alerts = 0
         self._silence_told = False
+        self._time = StreamTime()
         self._end: Summary | None = None
 
     def listen(self, stop: threading.Event, *, until_end: bool, seconds: float | None) -> int:
@@ -100,7 +101,8 @@ class GroundStation:
         self.bytes[got.kind] += len(got.payload)
         if self._folder is not None:
             self._folder.write(got.kind, got.payload)
-        line = describe(got.message)
+        self._time.hear(got.message)
+        line = describe(got.message, self._time.of(got.message))
         if line:
             self.alerts += isinstance(got.message, Alert) and got.message.phase == "new"
             print(line, flush=True)
@@ -140,11 +142,14 @@ class GroundStation:
         _tell(f"ground: {sum(self.received.values())} messages, {sum(self.bytes.values()):,} bytes{gaps}")
 
 
-def describe(message: Message) -> str:
-    """Return one line for what a person should see, or "" for what only machines read."""
+def describe(message: Message, stream_s: float | None) -> str:
+    """Return one line for what a person should see, or "" for what only machines read.
+
+    stream_s : how far into the stream it is, where that is known
+    """
     match message:
         case Alert():
-            return "" if words.is_over_at_once(message) else f"{message.agent}  {words.alert_line(message)}"
+            return "" if words.is_over_at_once(message) else f"{message.agent}  {words.alert_line(message, stream_s)}"
         case SourceChange():
             detail = f": {message.detail}" if message.detail else ""
             return f"{message.agent}  {words.utc(message.wall_ns)}  source {message.state}{detail}"

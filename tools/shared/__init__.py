@@ -13,6 +13,7 @@ from stillwatch.tools.shared.paths import existing, existing_source, hold_out
 from stillwatch.tools.shared.pictures import read_image, write_image
 from stillwatch.tools.shared.progress import ProgressLine
 from stillwatch.tools.shared.signals import end_while_starting, stop_on_signals
+from stillwatch.tools.shared.stream_time import StreamTime
 from stillwatch.tools.shared.voice import RunVoice
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "set_up_logging",
     "ProgressLine",
     "RunVoice",
+    "StreamTime",
     "add_data_argument",
     "end_while_starting",
     "existing",

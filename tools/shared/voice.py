@@ -16,6 +16,7 @@ from stillwatch.runs import alert_row
 from stillwatch.tools.shared import words
 from stillwatch.tools.shared.json_output import json_text
 from stillwatch.tools.shared.progress import ProgressLine
+from stillwatch.tools.shared.stream_time import StreamTime
 from stillwatch.transport.wire import Alert, LogNotice, Message
 
 if TYPE_CHECKING:  # as in progress.py
@@ -53,7 +54,7 @@ class RunVoice:
         self._quiet, self._as_json = quiet, as_json
         self._line = ProgressLine(enabled=sys.stderr.isatty() and not quiet and not as_json)
         self._in_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        self._started_t_ns: int | None = None  # stream time of frame 0; None where the run began later
+        self._time = StreamTime()
 
     def listen(self, options: RunOptions) -> None:
         """Take the callbacks of a run."""
@@ -64,8 +65,7 @@ class RunVoice:
 
     def message(self, message: Message) -> None:
         """Say what a person should know of a message."""
-        if message.frame == 0 and self._started_t_ns is None:
-            self._started_t_ns = message.t_ns
+        self._time.hear(message)
         if isinstance(message, Alert):
             self._alert(message)
         elif isinstance(message, LogNotice) and self._as_json:  # a person reads it in the log, on the same terminal
@@ -114,8 +114,7 @@ class RunVoice:
                 self.note(f"its events as a table: stillwatch events {result.folder} --csv")
 
     def _alert(self, alert: Alert) -> None:
-        started = self._started_t_ns
-        stream_s = None if started is None else (alert.t_ns - started) / 1e9
+        stream_s = self._time.of(alert)
         if self._as_json:
             self._object("alert", alert_row(alert, stream_s))
             return
