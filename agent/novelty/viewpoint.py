@@ -138,7 +138,8 @@ class Viewpoints(Restorable):
         """Take the next frame, (height, width) uint8 at stream time `t_ns`; return the number of its view."""
         if rule.view_stays and rule.decided:
             self._average(grey, t_ns)
-            if t_ns >= self._seen.look_ns:
+            until_s = (self._seen.look_ns - t_ns) / NS
+            if not 0.0 < until_s <= CALM_LOOK_S:  # it is due, or the stream's time has begun anew
                 is_calm = self._look()
                 self._seen.look_ns = t_ns + round((CALM_LOOK_S if is_calm else LOOK_S) * NS)
         return self.view

@@ -151,6 +151,12 @@ def test_pictures_of_another_size_begin_anew_under_the_same_number():
     assert camera.view == 1
 
 
+def test_a_stream_whose_time_begins_anew_is_looked_at_as_before():
+    camera = Viewpoints()
+    play(camera, still(), 20.0, 1000.0)
+    assert play(camera, still(dx=12.0), 30.0)[-1][1] == 1
+
+
 def test_an_upright_picture_is_looked_at_whole():
     camera, wall = Viewpoints(), place(4)
     for second, left in [(s, 0 if s < 20 else 14) for s in range(50)]:
