@@ -18,7 +18,7 @@ SPEED = 20.0
 def test_an_agent_outlives_camera_clock_disk_reload_and_power(tmp_path):
     units = encode_h264(pictures(120), rate=25)
     with (
-        small_disk(tmp_path / "disk", megabytes=8) as disk,
+        small_disk(tmp_path / "disk", megabytes=10) as disk,
         RtspServer(units, rate_hz=SPEED * RATE_HZ) as server,
         Day(tmp_path, disk, server, SPEED) as day,
     ):
