@@ -29,7 +29,7 @@ def test_a_small_fleet_is_heard_whole_and_its_alerts_reach_the_page(capsys, monk
     assert 0 < row["cpu"]
     assert row["delay_median_s"] <= row["delay_p99_s"] <= row["delay_most_s"]
     assert row["is_flat"] is None  # four seconds say nothing of that
-    assert max(row["rss_least_mb"][2:]) <= row["rss_most_mb"]
+    assert max(row["rss_least_mb"][2:]) <= row["rss_most_mb"] + 0.05  # the least ones are told to a tenth
 
 
 HOUR_S = 3600.0
