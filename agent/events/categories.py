@@ -155,19 +155,28 @@ class CategoryLife(Recorded):
         if followed.in_event or not len(rows):
             return []
         if score.view_stays and share_like is not None:
-            names = [int(np.flatnonzero(ids == followed.id[row])[0]) for row in rows]
-            patches = [np.flatnonzero(score.labels == name) for name in names]
-            shares = [share_like(each[: len(each) * (len(each) >= LEAST_PATCHES)]) for each in patches]
-            past, recent = np.array(shares).T
-            stays = (past < STAYS) & (recent >= STILL)  # NaN: nobody knows, as it is not in view just now
-            followed.from_event[rows[~stays & ~np.isnan(past)]] = False
-            rows = rows[stays]
+            rows = self._staying(rows, score, ids, share_like)
             if not len(rows):
                 return []
         # One thing learnt is often several components: it is told once an event, by the one seen most.
         followed.from_event[:], followed.event_models = False, -1
         followed.told[rows] = True
         return [(EventKind.NEW_CATEGORY, self._most_seen(rows))]
+
+    def _staying(self, rows: np.ndarray, score: Score, ids: np.ndarray, share_like: ShareLike) -> np.ndarray:
+        """Return those rows whose places look as lately and not as before; the others are none for good.
+
+        Who is not in view just now is neither.
+        """
+        followed = self._followed
+        past, recent = np.full((2, len(rows)), np.nan)
+        for n, row in enumerate(rows):
+            patches = np.flatnonzero(score.labels == np.flatnonzero(ids == followed.id[row])[0])
+            if len(patches) >= LEAST_PATCHES:
+                past[n], recent[n] = share_like(patches)
+        stays = (past < STAYS) & (recent >= STILL)
+        followed.from_event[rows[~stays & ~np.isnan(past)]] = False
+        return np.asarray(rows[stays])
 
     def _enter(self, component: int, t_ns: int, was_judged: bool) -> None:
         """Give a new component a free row, or that of the one not seen for longest; what weather taught is no thing."""

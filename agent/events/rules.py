@@ -51,7 +51,6 @@ UNSETTLED_S = 300.0  # seconds of watching in which everything is told, as HABIT
 # -- the view that the camera has (camera.py) ----------------------------------------------------------------
 
 ONE_CHANGE_S = 20.0  # seconds: a knock that changes the whole picture is told by the gate, and known as one 8 s later
-
 TOUR_VIEWS, TOUR_S = 3, 3600.0  # new views in so many seconds before one more: nobody knocks a camera so often
 
 # -- how far to believe it (certainty.py) --------------------------------------------------------------------

@@ -9,6 +9,13 @@ from collections.abc import Callable
 import numpy as np
 
 
+def place_of_oldest(ids: np.ndarray, but: int) -> int:
+    """Return which place gives way to something new: a free one (-1), else that of the lowest id, never place `but`."""
+    others = ids.copy()
+    others[but] = np.iinfo(ids.dtype).max
+    return int(np.argmin(others))
+
+
 def place_of_next(
     held: int, room: int, offered: int, generator: Callable[[], np.random.Generator], horizon: int | None = None
 ) -> int:

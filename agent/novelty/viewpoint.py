@@ -47,6 +47,7 @@ from stillwatch.novelty.rules import (
     WENT_LOOKS,
     WENT_PX,
 )
+from stillwatch.novelty.sampling import place_of_oldest
 
 _CLIP_LIMIT, _TILES = 2.0, (4, 3)  # of CLAHE: dusk, fog and exposure leave as many features as noon
 
@@ -212,8 +213,7 @@ class Viewpoints(Restorable):
             if found.is_believed and found.distance(at_rest) < SAME_PX:
                 seen.in_view, self._of_view = int(place), known
                 return
-        others = np.where(np.arange(KNOWN_VIEWPOINTS) == seen.in_view, np.iinfo(np.int64).max, seen.ids)
-        self._enter(int(np.argmin(others)))
+        self._enter(place_of_oldest(seen.ids, but=seen.in_view))
 
     def _enter(self, place: int) -> None:
         """Make the picture that of a new view."""

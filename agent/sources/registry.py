@@ -114,7 +114,7 @@ def _named_source(scheme: str, rest: str, config: SourceConfig, clock: Clock) ->
 
         folder = rest.partition("?")[0]
         if not os.path.exists(folder):
-            raise MissingSourceError(f"{absent(folder)}")
+            raise MissingSourceError(absent(folder))
         return RecordingSource(rest, config, clock)
     from stillwatch.sources.synthetic import SyntheticSource
 
@@ -150,7 +150,7 @@ def _glob_source(path: str, config: SourceConfig, loop: int, live: bool) -> Sour
     from stillwatch.sources.images import ImagesSource, natural_key
 
     if not GLOB_CHARACTERS & set(path):
-        raise MissingSourceError(f"{absent(path)}")
+        raise MissingSourceError(absent(path))
     if live:
         raise ConfigError([f"source.uri: live=1 is for folders, {path} is a pattern"])
     matches = sorted((name for name in glob.glob(path) if os.path.isfile(name)), key=natural_key)

@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
     elif source.is_file():
         frames = _of_mcap(source, args.topic)
     else:
-        raise UsageError(f"{absent(str(source))}")
+        raise UsageError(absent(str(source)))
     count, skipped = write_recording(frames, folder, config, shown(source.name))
     if not count:
         raise UsageError(f"{source}: holds no readable image; give JPEG or PNG files")

@@ -127,7 +127,7 @@ def _curve(
     lines: str,
 ) -> str:
     """Draw the curve with `lines` (SVG) over it."""
-    span = max(data.span_ns, 1)
+    span, moment = max(data.span_ns, 1), moment_label(data)
     spacing = max(4 * _typical_step(bins), 3 * data.curve.width_ns)
     placed = [(1000 * x / span, y) for x, y in c.with_breaks(points, spacing)]
     shades = _shades(data, bins, span, spacing)
@@ -147,10 +147,10 @@ def _curve(
     )
     tips = {
         "x": [round(1000 * x / span, 1) for x, item in bins if item.seen],
-        "t": [_tip(moment_label(data), x, item) for x, item in bins if item.seen],
+        "t": [_tip(moment, x, item) for x, item in bins if item.seen],
     }
     script = f"<script type='application/json'>{json.dumps(tips).replace('<', chr(92) + 'u003c')}</script>"
-    extra = _flags(data, numbered, span) + "<div class='cursor'></div><div class='tip'></div>"
+    extra = _flags(data, moment, numbered, span) + "<div class='cursor'></div><div class='tip'></div>"
     plot = c.plot(body, height=HEIGHT, span_ns=span, label=label, y_ticks=ticks, extra=extra)
     return f"<div class='timeline'>{plot}{script}</div>"
 
@@ -200,14 +200,14 @@ def _tip(moment: c.Label, x: int, item) -> list[str]:
     return lines
 
 
-def _flags(data: ReportData, numbered: Numbers, span: int) -> str:
+def _flags(data: ReportData, moment: c.Label, numbered: Numbers, span: int) -> str:
     """Number the events above the curve; where they would touch, the rarer one keeps its number.
 
     There are two rows of numbers, for those that touch on a telephone.
     """
     rows: tuple[list[float], list[float]] = [], []
     dots: list[float] = []
-    out, moment = "", moment_label(data)
+    out = ""
     for event in sorted(data.events, key=lambda event: -event.rarity):
         at = 100 * event.x_ns / span
         free = [not any(abs(at - other) < WIDEST_FLAG for other in row) for row in rows]

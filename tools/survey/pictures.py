@@ -49,7 +49,7 @@ def dives_of(folders: list[str], labels_by_folder: bool = False) -> list[Dive]:
     for given in folders:
         root = pathlib.Path(given)
         if not root.is_dir():
-            raise UsageError(f"{absent(given)}")
+            raise UsageError(absent(given))
         names = sorted(
             (
                 str(path.relative_to(root))

@@ -276,7 +276,9 @@ class Compressor:
             # A group's first item is its lowest: an old clump, if it holds any.
             has_clump = order[np.minimum(self.bounds[: self.n_groups], n - 1)] < items.n_clumps
             groups = np.flatnonzero((sizes > 0) & (has_clump | (sizes * self.n_dims > self.clump_cost)))
-        single = ~np.isin(self.label[:n], groups)
+        is_clump = np.zeros(self.n_groups, bool)
+        is_clump[groups] = True
+        single = ~is_clump[self.label[:n]]
         points, counts = items.x[:n][single], items.counts[:n][single]
         if family.covariance == "diagonal":
             mixture_clumps.summarise_diagonal(

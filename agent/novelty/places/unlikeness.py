@@ -16,6 +16,7 @@ from stillwatch.novelty.places.baseline import Baseline
 from stillwatch.novelty.places.coherence import Coherence
 from stillwatch.novelty.regions import novel_regions
 from stillwatch.novelty.rules import KNOWN_VIEWPOINTS, LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, UNLIKE, USUAL_RATE
+from stillwatch.novelty.sampling import place_of_oldest
 from stillwatch.novelty.strategy import Judgement, Sizes
 from stillwatch.novelty.visits import Habituation, Kind, Over, Precedents, Sighting, Visits, news_of
 from stillwatch.settings import Config, EventsConfig
@@ -183,8 +184,7 @@ class Unlikeness(Composed):
         if len(known):
             views.now = int(known[0])
         else:
-            others = np.where(np.arange(KNOWN_VIEWPOINTS) == views.now, np.iinfo(np.int64).max, views.ids)
-            views.now = int(np.argmin(others))
+            views.now = place_of_oldest(views.ids, but=views.now)
             views.ids[views.now] = view
             self._baselines[views.now].reset(self._grid_shape)
         self._coherence.reset()

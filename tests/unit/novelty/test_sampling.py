@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stillwatch.novelty.sampling import place_of_next
+from stillwatch.novelty.sampling import place_of_next, place_of_oldest
 
 ROOM = 20
 
@@ -39,3 +39,11 @@ def test_with_a_horizon_older_ones_are_ever_less_likely_to_be_kept():
     age = 199 - np.arange(100, 200)
     expected = ROOM / horizon * (1 - 1 / horizon) ** age
     assert np.abs(counts[100:] - expected).max() < 5 * np.sqrt(0.25 / 2000)
+
+
+def test_what_is_new_takes_a_free_place_then_the_oldest_and_never_the_one_in_use():
+    assert place_of_oldest(np.array([4, -1, 2]), but=0) == 1
+    assert place_of_oldest(np.array([4, 7, 2]), but=0) == 2
+    ids = np.array([4, 7, 2])
+    assert place_of_oldest(ids, but=2) == 0
+    assert ids.tolist() == [4, 7, 2]

@@ -166,7 +166,7 @@ class MadeWorld:
             if found is not None:
                 rows, columns, part = found
                 inside[rows, columns] |= part[..., 3] > 0
-        return self._as_seen(inside, i)
+        return self._mask_as_seen(inside, i)
 
     def truth(self) -> Truth:
         """Return the events: frames in which a pixel of a new actor is in view, visit by visit."""
@@ -186,15 +186,14 @@ class MadeWorld:
             return found is not None and bool(found[2][..., 3].any())
         inside = np.zeros((self.height, self.width), bool)
         inside[found[0], found[1]] = found[2][..., 3] > 0
-        return bool(self._as_seen(inside, i).any())
+        return bool(self._mask_as_seen(inside, i).any())
 
-    def _as_seen(self, inside: np.ndarray, i: int) -> np.ndarray:
-        """Return a mask of the scene as the camera has it in frame i."""
-        if i not in self.knocked:
-            return inside
-        return np.asarray(
-            transforms.knocked(np.where(inside, 255, 0).astype(np.uint8), i, np.random.default_rng(i)) > 0
-        )
+    def _as_seen(self, picture: np.ndarray, i: int) -> np.ndarray:
+        """Return a picture of the scene, uint8, as the camera has it in frame i."""
+        return transforms.knocked(picture, i, np.random.default_rng(i)) if i in self.knocked else picture
+
+    def _mask_as_seen(self, inside: np.ndarray, i: int) -> np.ndarray:
+        return np.asarray(self._as_seen(np.where(inside, 255, 0).astype(np.uint8), i) > 0)
 
     def _place(self, visit: Visit, i: int):
         if not visit.first <= i <= visit.last:
@@ -220,7 +219,7 @@ class MadeWorld:
                 image[rows, columns] = (image[rows, columns] * (1.0 - share) + part[..., :3] * share + 0.5).astype(
                     np.uint8
                 )
-        return transforms.knocked(image, i, np.random.default_rng(i)) if i in self.knocked else image
+        return self._as_seen(image, i)
 
     def _swaying(self, i: int) -> np.ndarray:
         """Return the plate with the leaves, about a third of it, displaced by up to 2 pixels in gusts."""
