@@ -23,12 +23,11 @@ from stillwatch.tools.survey.ground import SQUARE_METRES, Ground, View, picture_
 from stillwatch.tools.survey.machines import HERE, machines
 from stillwatch.tools.survey.output import geojson, make_folder, write_summary, write_table, write_text
 from stillwatch.tools.survey.page import render
-from stillwatch.tools.survey.pictures import BY_FOLDER, Dive, dives_of, labels_of, places_of, read_picture
+from stillwatch.tools.survey.pictures import BY_FOLDER, Dive, dives_of, labels_of, named_few, places_of, read_picture
 from stillwatch.tools.survey.segments import NONE, PATCHES, SUPERPIXELS, best_segments, segment_map
 
 # The width that the thesis uses most, for outdoor pictures, albums and sea floor alike (chapters 4 to 6).
 C_WIDTH = 0.05
-MOST_NAMED = 5
 GROUPS, SEGMENTS, BOTH = "sgmc", "scm", "mcm"
 
 
@@ -143,9 +142,10 @@ def survey_pictures(args) -> int:
     line = ProgressLine(enabled=sys.stderr.isatty() and not args.json)
     folders, taken, notes = _folders(args, out, line)
     dives = dives_of(folders, labels_by_folder=args.labels == BY_FOLDER)
-    labels, n_lost_labels = labels_of(dives, args.labels)
+    labels, of_labels = labels_of(dives, args.labels)
     known = known_places(taken, dives)
-    places = np.where(np.isfinite(known), known, places_of(dives, args.nav))
+    places, of_nav = places_of(dives, args.nav)
+    places = np.where(np.isfinite(known), known, places)
     kind = NONE if args.model == GROUPS else args.segments or best_segments()
     n_pictures = sum(len(dive.pictures) for dive in dives)
     with machines(args.scheduler, len(dives) > 1 and n_pictures > PICTURES_A_PART) as workers:
@@ -161,7 +161,7 @@ def survey_pictures(args) -> int:
         else:
             found = cluster_segments(*segments_of(parts), survey.of_dive, survey.names, rows=rows, **given)
     agreed = survey.agreed(found)
-    notes += survey.notes(n_lost_labels, args.labels, args.nav)
+    notes += [*survey.notes(args.labels, args.nav), *of_labels, *of_nav]
     exemplars = [[survey.captions[i] for i in found.typical(k)[0]] for k in range(found.n_clusters)]
     figures = None if agreed is None else agreed.figures()
     ground = survey.ground(found)
@@ -241,18 +241,16 @@ class Survey:
         has_label = self.labels != ""
         return agreement(self.labels[has_label], found.clusters[has_label]) if has_label.any() else None
 
-    def notes(self, n_lost_labels: int, labels: str | None, nav: str | None) -> list[str]:
+    def notes(self, labels: str | None, nav: str | None) -> list[str]:
         """Return what was left out, and why."""
         notes = []
         if self.unreadable:
-            named = ", ".join(self.unreadable[:MOST_NAMED]) + (", ..." if len(self.unreadable) > MOST_NAMED else "")
+            named = named_few(self.unreadable)
             notes.append(f"{len(self.unreadable)} pictures cannot be read and were skipped: {named}")
         if labels:
             n_bare = int((self.labels == "").sum())
             if n_bare:
                 notes.append(f"{n_bare} pictures have no label and take no part in the comparison with labels")
-            if n_lost_labels:
-                notes.append(f"{n_lost_labels} labels are of pictures that are not there")
         if nav or np.isfinite(self.positions).any():
             n_unknown = int((~np.isfinite(self.positions).all(axis=1)).sum())
             if n_unknown:

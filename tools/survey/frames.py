@@ -69,7 +69,7 @@ def known_places(folders: list[str], dives: list[Dive]) -> np.ndarray:
     of_path = {path: n for n, path in enumerate(pairs)}
     for folder in map(pathlib.Path, folders):
         frames = Dive("", [Picture(path, path.name) for path in pairs if path.parent == folder])
-        for picture, place in zip(frames.pictures, places_of([frames], str(folder / NAV_NAME)), strict=True):
+        for picture, place in zip(frames.pictures, places_of([frames], str(folder / NAV_NAME))[0], strict=True):
             places[of_path[picture.path]] = place
     return places
 

@@ -19,7 +19,9 @@ from stillwatch.tools.shared import read_image
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".pgm", ".ppm"}
 LONGEST_PX = 320
 BY_FOLDER = "DIR-NAMES"
-MOST_ALTITUDE_M = 12_000.0
+# What is out of range is taken for unknown: longitudes are told by 180 or by 360, cameras do not look from higher up.
+MOST_LATITUDE, MOST_LONGITUDE, MOST_ALTITUDE_M = 90.0, 360.0, 12_000.0
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class Table:
         missing = [name for name in ("picture", *columns) if name not in held]
         if missing:
             raise UsageError(f"{path}: no column {', '.join(missing)}; it needs picture, {', '.join(columns)}")
+        self._path, self._n_rows = path, len(rows)
         self._rows = {row["picture"]: row for row in rows if row["picture"]}
         self._used: set[str] = set()
 
@@ -118,52 +121,76 @@ class Table:
                 return self._rows[key]
         return None
 
-    @property
-    def without_picture(self) -> int:
-        """Rows that no picture asked for has."""
-        return len(self._rows) - len(self._used)
+    def strays(self) -> list[str]:
+        """Return a note of the rows that no picture asked for has, or of which a later one is used; none, no note."""
+        n_strays = self._n_rows - len(self._used)
+        if not n_strays:
+            return []
+        unused = [shown(name) for name in self._rows if name not in self._used]
+        named = named_few(unused) if unused else "no name, or one that a later row has"
+        return [
+            f"{self._path}: rows that match no picture were left out, {n_strays} of {self._n_rows} ({named}); its "
+            "column picture needs dive/name, the name below the dive's folder, or the file's name, once"
+        ]
 
 
-def labels_of(dives: list[Dive], given: str | None) -> tuple[list[str], int]:
-    """Return (the label of each picture, dive by dive, "" where there is none; labels for pictures that are not there).
+def named_few(names: list[str]) -> str:
+    """Return the first few of some names in words."""
+    return ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
+
+
+def labels_of(dives: list[Dive], given: str | None) -> tuple[list[str], list[str]]:
+    """Return (the label of each picture, dive by dive, "" where there is none; notes of rows without a picture).
 
     given : DIR-NAMES (the folder that a picture lies in), a CSV with picture and label, or None
     """
     pairs = [(dive, picture) for dive in dives for picture in dive.pictures]
     if given is None:
-        return [""] * len(pairs), 0
+        return [""] * len(pairs), []
     if given == BY_FOLDER:
-        return [picture.path.parent.name for _, picture in pairs], 0
+        return [picture.path.parent.name for _, picture in pairs], []
     table = Table(given, ("label",))
     labels = [(table.find(dive, picture) or {}).get("label", "") or "" for dive, picture in pairs]
-    return labels, table.without_picture
+    return labels, table.strays()
 
 
-def places_of(dives: list[Dive], given: str | None) -> np.ndarray:
-    """Return latitude, longitude and altitude above ground of each picture, dive by dive, (n, 3), NaN where unknown.
+def places_of(dives: list[Dive], given: str | None) -> tuple[np.ndarray, list[str]]:
+    """Return (latitude, longitude and altitude above ground of each picture, dive by dive, (n, 3); notes).
 
-    given : a CSV with picture, latitude, longitude, and altitude_m where it is known; empty cells, missing rows and
-    values out of range are unknown
+    given : a CSV with picture, latitude, longitude, and altitude_m where it is known; empty cells and missing rows
+    are unknown, NaN; what is no number or out of range is too, and noted, as are rows without a picture
     """
     pairs = [(dive, picture) for dive in dives for picture in dive.pictures]
     places = np.full((len(pairs), 3), np.nan)
     if given is None:
-        return places
+        return places, []
     table = Table(given, ("latitude", "longitude"))
+    refused: list[str] = []
     for n, (dive, picture) in enumerate(pairs):
         row = table.find(dive, picture) or {}
-        latitude, longitude, altitude = (_number(row.get(name)) for name in ("latitude", "longitude", "altitude_m"))
-        if abs(latitude) <= 90.0 and abs(longitude) <= 360.0:
+        cells = {name: row.get(name) or "" for name in ("latitude", "longitude", "altitude_m")}
+        latitude, longitude, altitude = map(_number, cells.values())
+        is_known = [abs(latitude) <= MOST_LATITUDE, abs(longitude) <= MOST_LONGITUDE, 0.0 < altitude < MOST_ALTITUDE_M]
+        if all(is_known[:2]):
             places[n, :2] = latitude, longitude
-        if 0.0 < altitude < MOST_ALTITUDE_M:
+        if is_known[2]:
             places[n, 2] = altitude
-    return places
+        bad = [(name, text) for (name, text), known in zip(cells.items(), is_known, strict=True) if text and not known]
+        refused += [f"{name} {shown(text)} of {shown(row['picture'])}" for name, text in bad]
+    notes = table.strays()
+    if refused:
+        notes.append(
+            f"{given}: cells that are no number in range count as unknown, {len(refused)} of them "
+            f"({named_few(refused)}); latitudes need to be within {MOST_LATITUDE:.0f} degrees, longitudes within "
+            f"{MOST_LONGITUDE:.0f}, altitudes above 0 and below {MOST_ALTITUDE_M:.0f} m"
+        )
+    return places, notes
 
 
-def _number(text: str | None) -> float:
+def _number(text: str) -> float:
     """Return a cell's finite number, or NaN."""
     try:
-        number = float(text or "")
+        number = float(text)
     except ValueError:
         return math.nan
     return number if math.isfinite(number) else math.nan

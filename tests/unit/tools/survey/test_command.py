@@ -175,8 +175,20 @@ def test_labels_of_pictures_that_are_not_there_and_pictures_without_labels_are_c
     notes = json.loads((tmp_path / "out" / "survey.json").read_text())["notes"]
     assert notes == [
         "2 pictures have no label and take no part in the comparison with labels",
-        "2 labels are of pictures that are not there",
+        f"{tmp_path / 'labels.csv'}: rows that match no picture were left out, 2 of 3 (7.png, 8.png); its column "
+        "picture needs dive/name, the name below the dive's folder, or the file's name, once",
     ]
+
+
+def test_rows_of_nav_of_pictures_that_are_not_there_are_told_in_the_file_the_page_and_on_the_terminal(tmp_path, capsys):
+    for i in range(2):
+        cv2.imwrite(str(tmp_path / f"{i}.png"), striped(i, True))
+    (tmp_path / "nav.csv").write_text("picture,latitude,longitude\n0.png,1,2\n1.png,1,2.0001\n0001.jpg,1,2.0002\n")
+    assert main(["survey", str(tmp_path), "--nav", str(tmp_path / "nav.csv"), "--out", str(tmp_path / "out")]) == 0
+    said = "rows that match no picture were left out, 1 of 3 (0001.jpg)"
+    assert said in json.loads((tmp_path / "out" / "survey.json").read_text())["notes"][0]
+    assert said in (tmp_path / "out" / "survey.html").read_text()
+    assert said in capsys.readouterr().out
 
 
 def test_one_picture_is_a_survey(tmp_path, capsys):

@@ -1,5 +1,7 @@
 """What a survey takes: folders as dives, labels, positions, and what is wrong with them."""
 
+import re
+
 import cv2
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ def test_a_folder_of_folders_gives_a_dive_for_each_in_natural_order(mission):
 def test_folders_that_are_classes_are_one_dive(mission):
     dives = dives_of([str(mission)], labels_by_folder=True)
     assert [dive.name for dive in dives] == ["mission"]
-    assert labels_of(dives, "DIR-NAMES") == (["dive1", "dive1", "dive2"], 0)
+    assert labels_of(dives, "DIR-NAMES") == (["dive1", "dive1", "dive2"], [])
 
 
 def test_dives_of_one_name_get_numbers(tmp_path):
@@ -50,23 +52,55 @@ def test_a_folder_without_pictures_or_not_there_is_refused(tmp_path):
 def test_labels_by_file_count_what_is_missing_on_either_side(mission, tmp_path):
     table = tmp_path / "labels.csv"
     table.write_text("picture,label\nimg2.png,sand\ndive2/img1.png,reef\ngone.png,reef\n")
-    assert labels_of(dives_of([str(mission)]), str(table)) == (["sand", "", "reef"], 1)
+    labels, notes = labels_of(dives_of([str(mission)]), str(table))
+    assert labels == ["sand", "", "reef"]
+    assert [note.partition("; ")[0] for note in notes] == [
+        f"{table}: rows that match no picture were left out, 1 of 3 (gone.png)"
+    ]
 
 
 def test_positions_with_gaps_are_unknown_there(mission, tmp_path):
     table = tmp_path / "nav.csv"
     rows = ["picture,latitude,longitude", "img2.png,-42.5,148.25", "img10.png,,", "img1.png,95,10"]
     table.write_text("\n".join(rows))
-    found = places_of(dives_of([str(mission)]), str(table))
+    found, notes = places_of(dives_of([str(mission)]), str(table))
+    assert [note.partition("; ")[0] for note in notes] == [
+        f"{table}: cells that are no number in range count as unknown, 1 of them (latitude 95 of img1.png)"
+    ]
     np.testing.assert_array_equal(found[:, :2], [[-42.5, 148.25], [np.nan, np.nan], [np.nan, np.nan]])
     assert np.isnan(found[:, 2]).all()
     table.write_text(
         "\n".join(row + end for row, end in zip(rows, (",altitude_m", ",2.5", ",-1", ",far"), strict=True))
     )
-    found = places_of(dives_of([str(mission)]), str(table))
+    found, notes = places_of(dives_of([str(mission)]), str(table))
     np.testing.assert_array_equal(found[:, 2], [2.5, np.nan, np.nan])
+    assert "unknown, 3 of them" in notes[0]
+    assert "altitude_m -1 of img10.png, latitude 95 of img1.png, altitude_m far of" in notes[0]
     table.write_text(rows[0])
-    assert np.isnan(places_of(dives_of([str(mission)]), str(table))).all()
+    found, notes = places_of(dives_of([str(mission)]), str(table))
+    assert np.isnan(found).all()
+    assert notes == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        (["img2.png,1,2", "img10.png,1,2", "dive2/img1.png,1,2"], None),
+        (["img2.png,1,2", "dive1/img10.png,1,2", "dive3/img1.png,1,2"], "left out, 1 of 3 \\(dive3/img1.png\\)"),
+        ([f"{i}.png,1,2" for i in range(7)], "left out, 7 of 7 \\(0.png, 1.png, 2.png, 3.png, 4.png, ...\\)"),
+        (["img1.png,1,2", ",1,2"], "left out, 1 of 2 \\(no name, or one that a later row has\\)"),
+        (["img1.png,1,2", "img1.png,3,4"], "left out, 1 of 2 .* that a later row has\\)"),
+    ],
+)
+def test_rows_of_nav_that_match_no_picture_are_counted_and_named_with_what_they_need(mission, tmp_path, rows, told):
+    table = tmp_path / "nav.csv"
+    table.write_text("\n".join(["picture,latitude,longitude", *rows]))
+    _, notes = places_of(dives_of([str(mission)]), str(table))
+    if told is None:
+        assert notes == []
+    else:
+        assert len(notes) == 1
+        assert re.search(f"{re.escape(str(table))}: rows that .*{told}; its column picture needs dive/name", notes[0])
 
 
 @pytest.mark.parametrize(("text", "message"), [("a,b\n1,2\n", "no column picture"), ("", "no column picture")])
