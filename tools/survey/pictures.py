@@ -5,8 +5,10 @@ Called by tools/survey/command.py and the survey experiments. It must not decode
 
 import csv
 import math
+import os
 import pathlib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import cv2
@@ -52,14 +54,7 @@ def dives_of(folders: list[str], labels_by_folder: bool = False) -> list[Dive]:
         root = pathlib.Path(given)
         if not root.is_dir():
             raise UsageError(absent(given))
-        names = sorted(
-            (
-                str(path.relative_to(root))
-                for path in root.rglob("*")
-                if path.suffix.lower() in SUFFIXES and path.is_file()
-            ),
-            key=natural_key,
-        )
+        names = sorted((str(path.relative_to(root)) for path in _pictures_below(root)), key=natural_key)
         if not names:
             raise UsageError(f"{given}: no pictures in it or in its folders; known are {', '.join(sorted(SUFFIXES))}")
         parts: dict[str, list[Picture]] = {}
@@ -74,6 +69,19 @@ def dives_of(folders: list[str], labels_by_folder: bool = False) -> list[Dive]:
         seen[name] += 1
         dives.append(Dive(name if seen[name] == 1 else f"{name}-{seen[name]}", pictures))
     return dives
+
+
+def _pictures_below(root: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yield the files of pictures in a folder and its folders, links followed; a folder is entered once."""
+    entered: set[str] = set()
+    for place, folders, files in os.walk(root, followlinks=True):
+        real = os.path.realpath(place)
+        if real in entered:
+            folders.clear()
+            continue
+        entered.add(real)
+        paths = (pathlib.Path(place, name) for name in files)
+        yield from (path for path in paths if path.suffix.lower() in SUFFIXES and path.is_file())
 
 
 def read_picture(path: pathlib.Path) -> np.ndarray | None:

@@ -5,6 +5,7 @@ the thesis's.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from stillwatch.base import UsageError
 from stillwatch.learn import GroupedMixture, SimultaneousMixture
 from stillwatch.tools.experiments.survey.data import N_GROUPS, Labelled, artificial_groups, caltech, scenes, transects
-from stillwatch.tools.shared import add_data_argument, find_data, print_json
+from stillwatch.tools.shared import ProgressLine, add_data_argument, find_data, print_json
 from stillwatch.tools.survey import NONE, PATCHES, SUPERPIXELS, agreement, best_segments
 
 NAMES = ("method", "grouping", "groups", "nmi", "v_measure", "ari", "clusters", "free_energy", "seconds")
@@ -64,8 +65,13 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("--trials, --every and --c-width are above 0")
     if (args.folder is None) == (args.experiment == "survey-scenes"):
         raise UsageError("DIR: survey-scenes, and no other, needs a folder of class folders")
+    line = ProgressLine(enabled=sys.stderr.isatty())
+    data = SETS[args.experiment](args, line.show)
+    line.clear()
+    for note in data.notes:
+        print(note, file=sys.stderr)
     rows = []
-    for row in runs(SETS[args.experiment](args), args):
+    for row in runs(data, args):
         rows.append({name: row[name] for name in NAMES})
         if not args.json:
             print("  ".join(f"{name}={shown(value)}" for name, value in rows[-1].items()), flush=True)
@@ -79,10 +85,10 @@ def shown(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-SETS: dict[str, Callable[[argparse.Namespace], Labelled]] = {
-    "survey-caltech": lambda args: caltech(find_data(args.data), _segments(args)),
-    "survey-scenes": lambda args: scenes(args.folder, _segments(args)),
-    "survey-transects": lambda args: transects(args.every, args.seed, _segments(args)),
+SETS: dict[str, Callable[[argparse.Namespace, Callable[[str], None]], Labelled]] = {
+    "survey-caltech": lambda args, show: caltech(find_data(args.data), _segments(args)),
+    "survey-scenes": lambda args, show: scenes(args.folder, _segments(args), show),
+    "survey-transects": lambda args, show: transects(args.every, args.seed, _segments(args)),
 }
 
 

@@ -7,7 +7,7 @@ import pathlib
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
@@ -15,10 +15,12 @@ import numpy as np
 from stillwatch.base import UsageError
 from stillwatch.tools.survey import (
     Described,
+    Dive,
     describe_dives,
     describe_images,
     dives_of,
     labels_of,
+    named_few,
     principal_coordinates,
     segments_of,
     whitened,
@@ -43,6 +45,7 @@ class Labelled:
     segments : ndarray of shape (n_segments, at most 15), float64, whitened
     images : ndarray of shape (n_segments,), int64: the picture of each segment
     labels : ndarray of shape (n,), str;  dives : (n,) int64, the group that a picture belongs to by nature, or None
+    notes : of what was left out
     """
 
     whole: np.ndarray
@@ -50,6 +53,7 @@ class Labelled:
     images: np.ndarray
     labels: np.ndarray
     dives: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
 
 
 def reduced(
@@ -92,17 +96,28 @@ def caltech(data: pathlib.Path, kind: str) -> Labelled:
     return _from_memory(describe_images(images(), kind), [folder for _, _, folder in names])
 
 
-def scenes(folder: str, kind: str) -> Labelled:
-    """Return the pictures of a folder of class folders; those that cannot be read are left out."""
-    dives = dives_of([folder], labels_by_folder=True)
-    labels = np.array(labels_of(dives, "DIR-NAMES")[0])
+def scenes(folder: str, kind: str, show: Callable[[str], None] = lambda text: None) -> Labelled:
+    """Return the pictures of a folder of class folders; those that cannot be read or lie in none are left out, noted.
+
+    show : told a line of progress
+    """
+    (held,) = dives_of([folder], labels_by_folder=True)
+    root = pathlib.Path(folder)
+    dive = Dive(held.name, [picture for picture in held.pictures if picture.path.parent != root])
+    labels = np.array(labels_of([dive], "DIR-NAMES")[0])
     if len(set(labels)) < 2:
         raise UsageError(f"{folder}: its pictures lie in {len(set(labels))} class folder(s), 2 are needed")
     with tempfile.TemporaryDirectory() as place:
-        parts, readable = describe_dives(dives, pathlib.Path(place), lambda text: None, kind)
+        parts, readable = describe_dives([dive], pathlib.Path(place), show, kind)
         if not readable.any():
             raise UsageError(f"{folder}: none of its {len(labels)} pictures can be read")
-        return reduced(lambda: whole_blocks(parts), *segments_of(parts), labels[readable])
+        found = reduced(lambda: whole_blocks(parts), *segments_of(parts), labels[readable])
+    left_out = {
+        "cannot be read": [dive.pictures[i].name for i in np.flatnonzero(~readable)],
+        "lie in no class folder": [picture.name for picture in held.pictures if picture.path.parent == root],
+    }
+    notes = [f"{folder}: left out, as they {why}: {len(of)} ({named_few(of)})" for why, of in left_out.items() if of]
+    return replace(found, notes=tuple(notes))
 
 
 def transects(every: int, seed: int, kind: str) -> Labelled:

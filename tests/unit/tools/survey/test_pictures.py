@@ -49,6 +49,15 @@ def test_a_folder_without_pictures_or_not_there_is_refused(tmp_path):
         dives_of([str(tmp_path / "nowhere")])
 
 
+def test_folders_that_are_links_are_followed_and_circles_end(mission, tmp_path):
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    for name in ("dive1", "dive2"):
+        (linked / name).symlink_to(mission / name)
+    (linked / "dive1" / "again").symlink_to(linked)
+    assert [(dive.name, len(dive.pictures)) for dive in dives_of([str(linked)])] == [("dive1", 2), ("dive2", 1)]
+
+
 def test_labels_by_file_count_what_is_missing_on_either_side(mission, tmp_path):
     table = tmp_path / "labels.csv"
     table.write_text("picture,label\nimg2.png,sand\ndive2/img1.png,reef\ngone.png,reef\n")

@@ -37,6 +37,24 @@ def test_class_folders_give_a_row_for_each_method_and_grouping(class_folders, ca
     assert next(row for row in rows if row["method"] == "kmeans")["free_energy"] is None
 
 
+def test_what_scenes_leave_out_is_told_and_changes_no_figure(class_folders, capsys):
+    given = ["experiment", "survey-scenes", str(class_folders), "--methods", "vdp", "--c-width", "0.2", "--json"]
+    assert main(given) == 0
+    before = capsys.readouterr()
+    assert before.err == ""
+    (class_folders / "up" / "z.jpg").write_bytes(b"none")
+    (class_folders / "up" / "notes.txt").write_text("none")
+    cv2.imwrite(str(class_folders / "sheet.png"), np.zeros((40, 40), np.uint8))
+    assert main(given) == 0
+    after = capsys.readouterr()
+    same = [of_schema("experiment survey-scenes", each.out)["rows"] for each in (before, after)]
+    assert [{**row, "seconds": 0} for row in same[0]] == [{**row, "seconds": 0} for row in same[1]]
+    assert after.err.splitlines() == [
+        f"{class_folders}: left out, as they cannot be read: 1 (up/z.jpg)",
+        f"{class_folders}: left out, as they lie in no class folder: 1 (sheet.png)",
+    ]
+
+
 def test_made_dives_know_the_ground_under_every_frame(monkeypatch):
     monkeypatch.setattr("stillwatch.tools.experiments.survey.data.DIVES", 2)
     data = transects(every=200, seed=5, kind="patches")
