@@ -193,7 +193,8 @@ def _meant(argv: list[str]) -> list[str]:
         return argv
     if any(mark in word for mark in ":./\\*") or os.path.exists(word):
         return ["run", *argv]
-    near = difflib.get_close_matches(word, commands, 1)
+    parts = {name.partition(" ")[2]: name for name in COMMANDS if " " in name}  # of experiment, bench, evaluate
+    near = [parts[word]] if word in parts else difflib.get_close_matches(word, commands, 1)
     hint = f"did you mean {near[0]!r}?" if near else "'stillwatch --help' lists the commands"
     raise UsageError(f"{word!r} is no command, and no file or folder here; {hint}")
 

@@ -123,6 +123,11 @@ def test_a_word_that_is_no_command_gets_the_nearest_one(capsys):
     assert capsys.readouterr().err.startswith("stillwatch: absent.mp4: no such file or folder; ")
 
 
+def test_a_command_of_a_group_given_by_itself_is_told_its_group(capsys):
+    assert main(["survey-scenes", "somewhere"]) == 2
+    assert "did you mean 'experiment survey-scenes'?" in capsys.readouterr().err
+
+
 def test_without_a_word_it_says_what_there_is(capsys):
     with pytest.raises(SystemExit) as ended:
         main([])
