@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numba
-from numba.core import typeinfer
+from numba.core import sigutils, typeinfer
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
@@ -112,7 +112,8 @@ class Kernel(CPUDispatcher):
     """A compiled function whose signatures are all given, loaded from the cache at its first call and not before.
 
     What the cache lacks is compiled when the kernel is defined: no call waits for the compiler in the midst of frames.
-    A process calls few of the kernels that it imports, and loading all of them takes longer than numba's own import.
+    A process calls few of the kernels that it imports, and loading all of them takes longer than numba's own import. Of
+    a kernel's signatures it loads those that it calls: frames are 8 bits deep, the code for others takes 6 MB.
     """
 
     def __init__(self, function: Callable[..., Any], signatures: Sequence[Any], *, cache: bool, **options: Any):
@@ -131,20 +132,22 @@ class Kernel(CPUDispatcher):
         return all(self._cache._index_key(signature, codegen) in held for signature in self._pending)
 
     def load(self) -> None:
-        """Load every signature, or compile it; a call with other types is refused.
+        """Load every signature, or compile it; a call with other types is refused."""
+        self._load(self._pending)
+
+    def _load(self, wanted: Sequence[Any]) -> None:
+        """Load signatures that are pending.
 
         What it calls is loaded before it. Each caller's object code has a copy of what it calls, optimised in its
         place, and the linker keeps the copy that comes first: bits must not depend on which kernel was called first.
         """
         with global_compiler_lock, typeinfer.register_dispatcher(self):
-            pending, self._pending = self._pending, ()
-            if not pending:
-                return
-            for name in self.py_func.__code__.co_names:
-                called = self.py_func.__globals__.get(name)
-                if isinstance(called, Kernel):
-                    called.load()
-            for signature in pending:
+            for signature in [signature for signature in self._pending if signature in wanted]:
+                self._pending = tuple(other for other in self._pending if other is not signature)
+                for name in self.py_func.__code__.co_names:
+                    called = self.py_func.__globals__.get(name)
+                    if isinstance(called, Kernel):
+                        called._load_as_called_by(signature)
                 held = self._cache.load_overload(signature, self.targetctx)
                 if held is None:
                     self._compile(signature)
@@ -152,6 +155,11 @@ class Kernel(CPUDispatcher):
                     self._cache_hits[signature] += 1
                     self.targetctx.insert_user_function(held.entry_point, held.fndesc, [held.library])
                     self.add_overload(held)
+
+    def _load_as_called_by(self, signature: Any) -> None:
+        """Load what a caller of this signature needs: a kernel for images of some depth calls those for the same."""
+        first = _arguments_of(signature)[:1]
+        self._load([own for own in self._pending if _arguments_of(own)[:1] == first] or self._pending)
 
     def _compile(self, signature: Any) -> None:
         """Compile one signature; or load it, where another process compiled it while this one waited for its turn."""
@@ -165,13 +173,27 @@ class Kernel(CPUDispatcher):
 
     def _search_new_conversions(self, *args: Any, **kws: Any) -> bool:
         """Called by numba before it refuses types that it has no code for: at the first call it has none at all."""
-        self.load()
+        given = [self.typeof_pyval(arg) for arg in args]
+        fits = [signature for signature in self._pending if self._takes(given, signature)]
+        self._load(fits or self._pending)
         return bool(super()._search_new_conversions(*args, **kws))
+
+    def _takes(self, given: Sequence[Any], signature: Any) -> bool:
+        """Whether arguments of these types can be given to a signature."""
+        wanted = _arguments_of(signature)
+        return len(given) == len(wanted) and all(
+            self.typingctx.can_convert(one, other) is not None for one, other in zip(given, wanted, strict=True)
+        )
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Called by numba where another kernel that calls this one is compiled."""
         self.load()
         return super().get_call_template(args, kws)
+
+
+def _arguments_of(signature: Any) -> tuple[Any, ...]:
+    """Return the types that a signature takes, however it is written."""
+    return tuple(sigutils.normalize_signature(signature)[0])
 
 
 def kernel(signatures: Any, *, cache: bool = CACHE_DIR is not None, **options: Any) -> Callable[..., Any]:

@@ -9,12 +9,24 @@ import numpy as np
 from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
-from stillwatch.kernels._types import f8, i8, matrix, read_matrix, read_vector, vector
+from stillwatch.kernels._types import f4, f8, i8, matrix, read_matrix, read_vector, vector
 
 # A factor 1 + z^2 / nu is held below 1e15 and twenty of them make one product: no overflow (1e300), one logarithm.
 FACTORS = 20
 LARGEST_FACTOR = 1e15
 LEAST_LOG_SHARE = 40.0  # a density below exp(-40) of the largest changes no bit of the sum
+
+
+@kernel([(read_matrix(x), i8, i8, read_vector(f8), f8, matrix(f8)) for x in (f4, f8)])
+def centre_rows(x, first, n_rows, shift, farthest, out):
+    """Write rows from `first` on, less `shift`, no value beyond `farthest`.
+
+    x : ndarray of shape (>= first + n_rows, n_dims), float32 or float64;  shift : (n_dims,), float64
+    out : ndarray of shape (>= n_rows, n_dims), float64, written
+    """
+    for i in range(n_rows):
+        for d in range(x.shape[1]):
+            out[i, d] = min(max(x[first + i, d] - shift[d], -farthest), farthest)
 
 
 @reduction_kernel(

@@ -14,9 +14,21 @@ from stillwatch.kernels._types import b1, f4, i1, i2, i8, matrix, read_matrix, r
 
 _SAMPLES = types.Array(i2, 3, "C", readonly=True)
 _FAR = np.float32(1e30)
+_LARGEST = np.float32(32_767)
 _BITS, _AWAY = 2, 3  # of a count of returns: the lowest bits, and their highest value, hold how long it was away
 _MOST = 32_000  # in 16 bits: 8000 returns
 _JUST_BELOW = np.float32(1.0 - 1e-6)  # so that the root of what is enough is below, whatever is rounded
+
+
+@kernel(types.void(read_matrix(f4), f4, matrix(i2)))
+def to_fixed_point(rows, scale, out):
+    """Write rows in steps of fixed point: rounded, halves to even, within 16 bits.
+
+    rows : (n, n_dims) float32, read only, finite;  scale : steps of one unit;  out : (n, n_dims) int16, written
+    """
+    for i in range(rows.shape[0]):
+        for d in range(rows.shape[1]):
+            out[i, d] = np.int16(min(max(np.rint(rows[i, d] * scale), -_LARGEST), _LARGEST))
 
 
 @reduction_kernel(f4(read_matrix(i2), i8, _SAMPLES, i8))

@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "settings": {"base"},
     "worlds": {"base"},
     "sources": {"base", "settings", "worlds", WIRE, DISK},
-    "gate": {"base", "settings"},
+    "gate": {"base", "settings", "kernels"},
     "features": {"base", "settings", "kernels"},
     "learn": {"base", "kernels"},
     "epochs": {"base", "settings", "learn"},

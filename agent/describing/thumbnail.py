@@ -7,6 +7,8 @@ as boxes beside it, so that the person at the other end can see what is under th
 import cv2
 import numpy as np
 
+from stillwatch.features import shrunk
+
 _QUALITIES = (80, 65, 50, 35, 20, 10)
 _LEAST_PX = 8  # narrower pictures show nothing
 
@@ -27,7 +29,7 @@ def scaled(colour: np.ndarray, width_px: int) -> np.ndarray:
     height, width = colour.shape[:2]
     if width <= width_px:
         return colour
-    return cv2.resize(colour, (width_px, max(1, round(height * width_px / width))), interpolation=cv2.INTER_AREA)
+    return shrunk(colour, max(1, round(height * width_px / width)), width_px)
 
 
 def crop_around(colour: np.ndarray, centre: tuple[float, float], side_px: int, max_bytes: int) -> bytes:

@@ -1,6 +1,6 @@
 """Dense patch descriptors and one descriptor a frame, reduced by frozen projections.
 
-Owns: SIFT and HOG plans, encoders and their files, masks, the rows that are scored and learnt.
+Owns: SIFT and HOG plans, encoders and their files, masks, the rows that are scored and learnt; pictures made smaller.
 In: `Frame`, `CameraRule`. Out: `Features` and the `Rows` made of them, in buffers of their own.
 Imports: base, settings, kernels.
 """
@@ -19,6 +19,7 @@ from stillwatch.features.extractor import FeatureExtractor, Features
 from stillwatch.features.hog import BlockHog
 from stillwatch.features.rows import CONTEXT_DIMS, WORD_REACH, RowMaker, Rows
 from stillwatch.features.scspm import SparseCodePyramid, patch_descriptor
+from stillwatch.features.shrinking import shrunk
 
 __all__ = [
     "BlockHog",
@@ -38,4 +39,5 @@ __all__ = [
     "patch_descriptor",
     "random_projection",
     "save_encoder",
+    "shrunk",
 ]

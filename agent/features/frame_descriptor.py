@@ -7,6 +7,7 @@ import cv2
 import numpy as np
 
 from stillwatch.features.hog import CellHog
+from stillwatch.kernels.pictures import means_of_blocks, powers_of_colours, takes_blocks
 
 LEVELS = (1, 2, 4)  # regions along each side: 21 in all (Lazebnik, Schmid and Ponce 2006)
 COLOUR_LEVELS = (1, 2)
@@ -82,13 +83,13 @@ class FrameDescriptor:
             visible[r, c] = not masked[r * CELL_PX : (r + 1) * CELL_PX, c * CELL_PX : (c + 1) * CELL_PX].any()
         self._pooling = pooling_matrix(visible, pyramid_regions(rows, columns, LEVELS))
         factor = -(-max(height, width) // COLOUR_SIDE_PX)  # whole, as cv2 averages whole blocks several times faster
-        self._size = (width // min(factor, width), height // min(factor, height))
-        self._crop = (self._size[1] * min(factor, height), self._size[0] * min(factor, width))
+        self._block = (min(factor, height), min(factor, width))
+        self._size = (width // self._block[1], height // self._block[0])
+        self._crop = (self._size[1] * self._block[0], self._size[0] * self._block[1])
         self._visible = self._shrink(masked.astype(np.float32)) == 0
         regions = pyramid_regions(self._size[1], self._size[0], COLOUR_LEVELS)
         self._colour_pooling = pooling_matrix(self._visible, regions).astype(np.float64)
         self._powers = np.zeros((self._visible.size, COLOUR_DIMS))
-        self._scratch = np.zeros((2, self._visible.size, 3))
 
     def compute(self, grey: np.ndarray, colour: np.ndarray) -> np.ndarray:
         """Describe a frame; grey (height, width) and BGR (height, width, 3) uint8. Returns `out`."""
@@ -97,11 +98,13 @@ class FrameDescriptor:
         if self._constancy:
             small = grey_world(small, self._visible)
         lab = cv2.cvtColor(small.astype(np.float32) / 255, cv2.COLOR_BGR2LAB)
-        colour_moments(lab, self._colour_pooling, self._powers, self._scratch, self._moments)
+        colour_moments(lab, self._colour_pooling, self._powers, self._moments)
         return self.out
 
     def _shrink(self, image: np.ndarray) -> np.ndarray:
         """Return the mean of whole blocks of pixels; what is left over at the right and the bottom is dropped."""
+        if image.dtype == np.uint8 and takes_blocks(*self._block):
+            return means_of_blocks(image, (self._size[1], self._size[0]), self._block)
         return cv2.resize(image[: self._crop[0], : self._crop[1]], self._size, interpolation=cv2.INTER_AREA)
 
     def memory_bytes(self) -> int:
@@ -111,14 +114,11 @@ class FrameDescriptor:
             + self._hog.memory_bytes()
             + self._pooling.nbytes
             + self._powers.nbytes
-            + self._scratch.nbytes
             + (self._colour_pooling.nbytes + self._visible.nbytes)
         )
 
 
-def colour_moments(
-    small: np.ndarray, pooling: np.ndarray, powers: np.ndarray, scratch: np.ndarray, out: np.ndarray
-) -> None:
+def colour_moments(small: np.ndarray, pooling: np.ndarray, powers: np.ndarray, out: np.ndarray) -> None:
     """Write mean, deviation and cube root of the third central moment of L, a and b in each region.
 
     Parameters
@@ -129,19 +129,13 @@ def colour_moments(
         Rows average over a region's visible pixels.
     powers : ndarray of shape (height * width, 9), float64, workspace
         float64, as the moments are found from means of powers.
-    scratch : ndarray of shape (2, height * width, 3), float64, workspace
-        Products of whole rows; those of every third of a row take three times as long.
     out : ndarray of shape (n_regions, 9), float32, in hundredths of Lab's units; zeros where nothing is visible
 
     References
     ----------
     Stricker and Orengo, Similarity of color images, SPIE 2420, 1995, equation 5.
     """
-    lab, higher = scratch
-    np.multiply(small.reshape(-1, 3), 0.01, out=lab, dtype=np.float64)
-    powers[:, :3] = lab
-    powers[:, 3:6] = np.multiply(lab, lab, out=higher)
-    powers[:, 6:] = np.multiply(higher, lab, out=higher)
+    powers_of_colours(small.reshape(-1, 3), 0.01, powers)
     means = pooling @ powers
     first, second, third = means[:, :3], means[:, 3:6], means[:, 6:]
     variance = np.maximum(second - first * first, 0.0)

@@ -11,6 +11,8 @@ import numpy as np
 
 from stillwatch.base import CameraRule, Context, Frame
 from stillwatch.features.extractor import Features
+from stillwatch.features.shrinking import shrunk
+from stillwatch.kernels import rows as kernels
 
 CONTEXT_DIMS = 2  # values, of either kind: rows have one width, so that models do
 WORD_STEP = 2  # every second patch across and down is a word: words are means over more
@@ -18,6 +20,7 @@ WORD_REACH = 5  # patches across that a word is the mean of: one patch of sand a
 WORD_AXES = 8  # first values of a patch that its word has: a mean over neighbours says little in the others
 WORD_CHROMA = 2.0  # of a descriptor's unit, for a colour ratio of e
 DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
+_NO_AXIS = np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +102,18 @@ class RowMaker:
         self._step_px = step_px
         self._patches = np.zeros((capacity_patches, self.n_row_dims), np.float32)
         self._plain = np.zeros((capacity_patches, n_patch_dims), np.float32)
+        self._shown = np.zeros((capacity_patches, self.n_word_dims), np.float32)
 
     def rows_of(self, frame: Frame, features: Features, rule: CameraRule, view: int = 0) -> Rows:
         """Return the rows of a frame whose features were just extracted, by the rule and view of its camera."""
         n = len(features.patches)
-        patches, plain = self._patches[:n], self._plain[:n]
-        plain[:] = features.patches
-        if rule.takes_out_brightness and features.brightness_axis is not None:
-            plain -= features.raw_patches[:, -1:] * features.brightness_axis
+        patches, plain, shown = self._patches[:n], self._plain[:n], self._shown[:n]
         colours = log_colours(frame, features.centres, self._step_px)
-        patches[:, :-CONTEXT_DIMS] = plain
-        patches[:, -CONTEXT_DIMS:] = features.centres if rule.context is Context.PLACE else colours[:, 1:]
-        shown = np.concatenate([plain[:, : self.n_word_dims - CONTEXT_DIMS], WORD_CHROMA * colours[:, 1:]], axis=1)
+        takes_out = rule.takes_out_brightness and features.brightness_axis is not None
+        axis = features.brightness_axis if takes_out else _NO_AXIS
+        context = (features.centres, 0) if rule.context is Context.PLACE else (colours, 1)
+        kernels.join_rows(features.patches, features.raw_patches, axis, *context, plain, patches)
+        kernels.join_words(plain, colours, np.float32(WORD_CHROMA), shown)
         grid = features.grid_shape
         words = neighbourhood_means(shown.reshape(*grid, -1), features.valid.reshape(grid))[::WORD_STEP, ::WORD_STEP]
         word_valid = features.valid.reshape(grid)[::WORD_STEP, ::WORD_STEP]
@@ -132,7 +135,7 @@ class RowMaker:
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all buffers at the largest frame."""
-        return {"rows": self._patches.nbytes + self._plain.nbytes}
+        return {"rows": self._patches.nbytes + self._plain.nbytes + self._shown.nbytes}
 
 
 def log_colours(frame: Frame, centres: np.ndarray, step_px: int) -> np.ndarray:
@@ -142,12 +145,10 @@ def log_colours(frame: Frame, centres: np.ndarray, step_px: int) -> np.ndarray:
     """
     height, width = frame.grey.shape
     columns, rows = max(1, width // step_px), max(1, height // step_px)
-    cells = np.log(cv2.resize(frame.colour, (columns, rows), interpolation=cv2.INTER_AREA) + np.float32(DARKEST))
-    column = np.minimum((centres[:, 0] * columns).astype(np.int64), columns - 1)
-    row = np.minimum((centres[:, 1] * rows).astype(np.int64), rows - 1)
-    picked = cells.reshape(rows, columns, 3)[row, column]
-    picked[:, (0, 2)] -= picked[:, 1:2]
-    return picked[:, (1, 0, 2)]
+    cells = np.log(shrunk(frame.colour, rows, columns) + np.float32(DARKEST))
+    picked = np.empty((len(centres), 3), np.float32)
+    kernels.pick_colours(cells.reshape(-1, 3), centres, rows, columns, picked)
+    return picked
 
 
 def neighbourhood_means(values: np.ndarray, valid: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 Owns: the reasons for which a frame is refused, lasting faults, changes of the whole picture; where its blocks went.
 In: `Frame`, `CameraRule`. Out: `Verdict`.
-Imports: base, settings.
+Imports: base, settings, kernels.
 """
 
 from stillwatch.gate.blocks import compare_blocks

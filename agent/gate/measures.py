@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from stillwatch.kernels.pictures import means_of_blocks, takes_blocks
+
 THUMB_WIDTH, THUMB_HEIGHT = 80, 60  # at most; field notes 9 and 46: the size their thresholds were measured at
 CELL_PX = 10  # of the thumbnail
 BLOCK_PX = 8
@@ -47,8 +49,8 @@ class Measures:
 
 def measure(grey: np.ndarray, colour: np.ndarray) -> Measures:
     """Measure a frame: grey (height, width) uint8 and colour (height, width, 3) uint8 of at least 16x16."""
-    thumb = _shrunk(grey.astype(np.float32))
-    blue, green, red = cv2.split(_shrunk(colour))
+    thumb = _shrunk(grey, rounded=False)
+    blue, green, red = cv2.split(_shrunk(colour, rounded=True))
     mean = float(thumb.mean())
     ordered = np.sort(thumb, axis=None)
     low, high = ordered[ordered.size // 20], ordered[-1 - ordered.size // 20]
@@ -65,13 +67,18 @@ def measure(grey: np.ndarray, colour: np.ndarray) -> Measures:
     )
 
 
-def _shrunk(image: np.ndarray) -> np.ndarray:
-    """Return the image averaged over squares of a whole number of pixels (fast), remainder cut off."""
+def _shrunk(image: np.ndarray, *, rounded: bool) -> np.ndarray:
+    """Return the image averaged over squares of a whole number of pixels (fast), remainder cut off.
+
+    Of its own type where `rounded`, else float32.
+    """
     height, width = image.shape[:2]
     factor = max(1, -(-width // THUMB_WIDTH), -(-height // THUMB_HEIGHT))
     rows, columns = height // factor, width // factor
-    whole = np.ascontiguousarray(image[: rows * factor, : columns * factor])
-    return cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA)
+    if takes_blocks(factor, factor):
+        return means_of_blocks(image, (rows, columns), (factor, factor), rounded=rounded)
+    whole = np.ascontiguousarray(image[: rows * factor, : columns * factor], None if rounded else np.float32)
+    return np.asarray(cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA))
 
 
 def _sharpness(grey: np.ndarray, deviation: float) -> float:

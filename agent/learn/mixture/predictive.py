@@ -12,7 +12,8 @@ from stillwatch.base import SnapshotError
 from stillwatch.kernels import mixture_common, mixture_full, mixture_score
 from stillwatch.kernels.mixture_common import SCALE, SHAPE, STRENGTH
 
-BLOCK = 128
+BLOCK = 128  # rows whose log joints are held at once; a product of matrices depends on how many it is of,
+LONG_BLOCK = 512  # the diagonal family takes each row by itself
 FARTHEST = 1e100  # distances are held below this, so that a score is finite for every finite row
 COVARIANCES = ("diagonal", "full")
 
@@ -184,15 +185,16 @@ class StudentMixture:
 
     def _blocks(self, x: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
         """Yield (first row, rows, log joints): rows of `x` in blocks, in workspaces of this call alone."""
-        n_columns = self.n_components + 1
-        rows = np.empty((BLOCK, self.n_dims))
-        out = np.empty((BLOCK, n_columns))
+        n_columns, is_full = self.n_components + 1, self.kind == "full"
+        block = min(BLOCK if is_full else LONG_BLOCK, len(x))
+        x = np.ascontiguousarray(x, None if x.dtype in (np.float32, np.float64) else np.float64)
+        rows = np.empty((block, self.n_dims))
+        out = np.empty((block, n_columns))
         product = np.empty(n_columns)
-        whitened = np.empty((BLOCK, n_columns * self.n_dims)) if self.kind == "full" else None
-        for first in range(0, len(x), BLOCK):
-            n = min(BLOCK, len(x) - first)
-            np.subtract(x[first : first + n], self._shift, out=rows[:n])
-            np.clip(rows[:n], -FARTHEST, FARTHEST, out=rows[:n])
+        whitened = np.empty((block, n_columns * self.n_dims)) if is_full else None
+        for first in range(0, len(x), max(block, 1)):
+            n = min(block, len(x) - first)
+            mixture_score.centre_rows(x, first, n, self._shift, FARTHEST, rows)
             if whitened is None:
                 mixture_score.log_joint_diagonal(
                     rows, n, self._means, self._scales, self._constants, self._powers, product, out

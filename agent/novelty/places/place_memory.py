@@ -187,7 +187,7 @@ class PlaceMemory(Restorable):
     def _fixed_point(self, rows: np.ndarray) -> np.ndarray:
         """Return rows in steps of fixed point, (n, n_dims) int16, in place of the last ones."""
         fixed = self._rows[: len(rows)]
-        np.clip(np.rint(rows * FIXED_POINT), -32767, 32767, out=fixed, casting="unsafe")
+        kernels.to_fixed_point(rows, np.float32(FIXED_POINT), fixed)
         return fixed
 
     def learn(self, rows: np.ndarray, valid: np.ndarray, t_ns: int) -> None:

@@ -53,7 +53,7 @@ def test_colour_moments_are_mean_deviation_and_skew_of_lab():
     lab = np.random.default_rng(1).uniform(0, 100, (6, 5, 3)).astype(np.float32) ** 1.5 / 10
     out = np.zeros((1, 9), np.float32)
     pooling = pooling_matrix(np.ones((6, 5), bool), [(slice(0, 6), slice(0, 5))]).astype(float)
-    colour_moments(lab, pooling, np.zeros((30, 9)), np.zeros((2, 30, 3)), out)
+    colour_moments(lab, pooling, np.zeros((30, 9)), out)
     pixels = lab.reshape(-1, 3).astype(np.float64) / 100
     centred = pixels - pixels.mean(0)
     wanted = np.concatenate([pixels.mean(0), pixels.std(0), np.cbrt((centred**3).mean(0))])

@@ -99,6 +99,29 @@ def test_a_second_process_loads_what_the_first_compiled_and_no_sooner_than_it_is
     assert (first, second) == (["1", "1", "0", "1"], ["0", "1", "1", "0"])
 
 
+def test_a_process_loads_the_signature_that_it_calls_and_what_that_calls_and_no_other():
+    code = (
+        "import numpy as np; from stillwatch.features.dense_sift import DenseSift, sift\n"
+        "def told(): print(*(','.join(str(types[0].dtype) for types in kernel.signatures) or 'none'\n"
+        "    for kernel in (sift.dense_sift, sift.smooth_along_row)))\n"
+        "made = DenseSift(32, 32); told()\n"
+        "deep = made.compute(np.ones((32, 32), np.uint8)).copy(); told()\n"
+        "same = made.compute(np.ones((32, 32), np.float32)); told(); print((deep == same).all())"
+    )
+    in_a_process("from stillwatch.kernels import sift, hog, gating")  # fills the cache
+    words = in_a_process(code)
+    assert words == ["none", "none", "uint8", "uint8", "uint8,float32", "uint8,float32", "True"]
+
+
+def test_a_call_with_types_of_no_signature_is_refused():
+    code = (
+        "import numpy as np; from stillwatch.kernels.dissimilarity import squared_norms\n"
+        "try: squared_norms(np.ones((1, 2), np.int64), np.ones(1, np.float32))\n"
+        "except TypeError as error: print('No' in str(error) or 'no' in str(error))"
+    )
+    assert in_a_process(code) == ["True"]
+
+
 def test_processes_that_fill_a_cache_at_once_compile_each_kernel_in_one_of_them_only(tmp_path):
     """Else callers of one stand beside callees of the other, under names that do not meet, and bits differ."""
     code = (

@@ -42,7 +42,17 @@ def test_totals_and_labels():
     assert label.tolist() == [1, 0, 0]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_are_centred_and_held_within_what_a_score_can_take(dtype):
+    x = np.random.default_rng(0).normal(size=(6, 3)).astype(dtype)
+    x[3] = 1e30, -1e30, 0.0
+    shift, out = np.array([0.1, -0.2, 0.3]), np.zeros((4, 3))
+    score.centre_rows(x, 2, 4, shift, 1e20, out)
+    assert np.array_equal(out, np.clip(x[2:6] - shift, -1e20, 1e20))
+
+
 def test_nothing_is_allocated():
+    assert_no_allocation(score.centre_rows, np.zeros((4, 3), np.float32), 0, 4, np.zeros(3), 1e100, np.zeros((4, 3)))
     x, out = np.zeros((4, 3)), np.zeros((4, 2))
     parts = (np.zeros((3, 2)), np.ones((3, 2)), np.zeros(2), np.ones(2), np.zeros(2))
     assert_no_allocation(score.log_joint_diagonal, x, 4, *parts, out)

@@ -175,7 +175,24 @@ def test_a_count_of_returns_stays_within_its_sixteen_bits():
     assert (returns[:, 0] == 32_000).all()
 
 
+def test_fixed_point_is_rounded_to_even_and_held_within_sixteen_bits():
+    rows = np.array([[0.5, 1.5, -2.5, 0.49], [1e9, -1e9, 32767.4, -40000.0]], np.float32)
+    out = np.zeros((2, 4), np.int16)
+    kernels.to_fixed_point(rows, np.float32(1.0), out)
+    assert out.tolist() == [[0, 2, -2, 0], [32767, -32767, 32767, -32767]]
+
+
+def test_fixed_point_is_what_numpy_rounds_to():
+    rows = np.random.default_rng(0).normal(0.0, 2.0, (300, 7)).astype(np.float32)
+    out = np.zeros((300, 7), np.int16)
+    kernels.to_fixed_point(rows, np.float32(8192.0), out)
+    assert np.array_equal(out, np.clip(np.rint(rows * np.float32(8192.0)), -32767, 32767).astype(np.int16))
+
+
 def test_place_memory_kernels_allocate_nothing():
+    assert_no_allocation(
+        kernels.to_fixed_point, np.zeros((3, 4), np.float32), np.float32(8.0), np.zeros((3, 4), np.int16)
+    )
     rows, samples = world(4)
     near, out, best = np.zeros(len(rows), np.float32), np.ones(len(rows), np.float32), np.zeros(4, np.float32)
     assert_no_allocation(kernels.nearest_samples, rows, samples, 9, 2, near, nothing_likely(), best, out)

@@ -1,0 +1,82 @@
+"""Means of blocks and powers of colours against OpenCV, NumPy and sums written out."""
+
+import cv2
+import numpy as np
+import pytest
+from kernel_allocations import assert_no_allocation
+
+from stillwatch.kernels import pictures
+
+RNG = np.random.default_rng(0)
+
+
+def noise(*shape):
+    return RNG.integers(0, 256, shape, dtype=np.uint8)
+
+
+@pytest.mark.parametrize("channels", [(), (3,)], ids=["grey", "colour"])
+@pytest.mark.parametrize("block", [(3, 3), (4, 4), (5, 5), (7, 7), (8, 8), (3, 11), (16, 6)])
+def test_means_of_whole_blocks_are_opencvs_to_the_last_bit(block, channels):
+    rows, columns = 5, 7
+    for image in (noise(rows * block[0], columns * block[1], *channels), noise(1, 1, *channels)):
+        image = np.ascontiguousarray(np.broadcast_to(image, (rows * block[0], columns * block[1], *channels)))
+        wanted = cv2.resize(image, (columns, rows), interpolation=cv2.INTER_AREA)
+        assert np.array_equal(pictures.means_of_blocks(image, (rows, columns), block), wanted)
+        if not channels:
+            wanted = cv2.resize(image.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
+            found = pictures.means_of_blocks(image, (rows, columns), block, rounded=False)
+            assert found.dtype == np.float32
+            assert np.array_equal(found, wanted)
+
+
+def test_halves_are_rounded_to_even():
+    image = np.zeros((2, 4), np.uint8)
+    image[0, 0], image[0, 2] = 2, 6  # means of 0.5 and 1.5
+    out = np.zeros((1, 2), np.uint8)
+    pictures.round_means(image, 2, 2, 1, np.zeros(4, np.uint16), np.zeros(4, np.int32), np.zeros(2, np.int32), out)
+    assert out.tolist() == [[0, 2]]
+
+
+def test_the_largest_block_of_the_brightest_pixels_does_not_overflow():
+    image = np.full((pictures.MOST_BLOCK, 2 * pictures.MOST_BLOCK), 255, np.uint8)
+    block = (pictures.MOST_BLOCK, pictures.MOST_BLOCK)
+    assert pictures.means_of_blocks(image, (1, 2), block).tolist() == [[255, 255]]
+    assert pictures.means_of_blocks(image, (1, 2), block, rounded=False).tolist() == [[255.0, 255.0]]
+
+
+def test_pixels_beyond_the_blocks_asked_for_are_left_out():
+    image = noise(13, 17, 3)
+    part = np.ascontiguousarray(image[:12, :16])
+    found = pictures.means_of_blocks(image, (3, 4), (4, 4))
+    assert np.array_equal(found, pictures.means_of_blocks(part, (3, 4), (4, 4)))
+
+
+def test_a_part_of_a_picture_is_taken_as_it_stands():
+    image = noise(20, 40, 3)[2:14, 5:23]
+    assert np.array_equal(
+        pictures.means_of_blocks(image, (3, 6), (4, 3)),
+        pictures.means_of_blocks(np.ascontiguousarray(image), (3, 6), (4, 3)),
+    )
+
+
+def test_blocks_that_opencv_rounds_otherwise_or_sums_are_not_exact_of_are_not_taken():
+    assert pictures.takes_blocks(3, 256)
+    assert not pictures.takes_blocks(2, 3)
+    assert not pictures.takes_blocks(3, 257)
+
+
+def test_powers_are_those_of_numpy_in_float64():
+    lab = RNG.normal(0.0, 40.0, (50, 3)).astype(np.float32)
+    out = np.zeros((50, 9))
+    pictures.powers_of_colours(lab, 0.01, out)
+    scaled = lab.astype(np.float64) * 0.01
+    square = scaled * scaled
+    assert np.array_equal(out, np.hstack([scaled, square, square * scaled]))
+
+
+def test_kernels_allocate_nothing():
+    work = np.zeros(48, np.uint16), np.zeros(48, np.int32), np.zeros(12, np.int32)
+    out = np.zeros((2, 12), np.uint8)
+    assert_no_allocation(pictures.round_means, noise(8, 48), 4, 4, 3, *work, out)
+    assert_no_allocation(pictures.exact_means, noise(8, 48), 4, 4, *work, np.zeros((2, 12), np.float32))
+    assert_no_allocation(pictures.powers_of_colours, np.zeros((5, 3), np.float32), 0.01, np.zeros((5, 9)))
