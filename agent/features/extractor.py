@@ -167,6 +167,7 @@ class FeatureExtractor(Restorable):
         if self._warmup.count < self._config.encoder.warmup_frames:
             return False
         self._encoder = self.fit_encoder(self._warmup.patches(), self._warmup.frames())
+        self._warmup.release()
         self._encode()
         features.ready = True
         features.brightness_axis = self._encoder.patch.basis[-1] if self._gated else None
@@ -235,6 +236,7 @@ class FeatureExtractor(Restorable):
 
         def take_encoder() -> None:
             self._encoder = encoder
+            self._warmup.release()
 
         return take_encoder
 
@@ -301,14 +303,22 @@ class FeatureExtractor(Restorable):
 
 
 class WarmUp(Restorable):
-    """A fixed buffer of raw descriptors from the first accepted frames, an equal share from each."""
+    """A buffer of raw descriptors from the first accepted frames, an equal share from each; held until `release`."""
 
     def __init__(self, n_frames: int, n_raw_dims: int, n_raw_frame_dims: int):
         self._share = max(1, WARMUP_SAMPLES // n_frames)
-        self._patches = np.zeros((self._share * n_frames, n_raw_dims), np.float32)
-        self._frames = np.zeros((n_frames, n_raw_frame_dims), np.float32)
+        self._shapes = (self._share * n_frames, n_raw_dims), (n_frames, n_raw_frame_dims)
         self._n_patches = 0
         self.count = 0
+        self._hold()
+
+    def _hold(self) -> None:
+        self._patches, self._frames = (np.zeros(shape, np.float32) for shape in self._shapes)
+
+    def release(self) -> None:
+        """Give the samples' memory back: the encoder is fitted, and most agents never warm up again."""
+        self._n_patches = self.count = 0
+        self._patches, self._frames = (np.zeros((0, shape[1]), np.float32) for shape in self._shapes)
 
     def add(self, features: Features, seed: int) -> None:
         """Take a frame and a random share of its valid patches, the choice fixed by seed and frame number."""
@@ -334,20 +344,20 @@ class WarmUp(Restorable):
 
     def prepare(self, state: State) -> Commit:
         """Validate saved samples and return what takes them over; SnapshotError where they do not fit the buffers."""
-        buffers = {"warmup_patches": self._patches, "warmup_frames": self._frames}
-        wanted = {name: Array(np.float32, (None, buffer.shape[1])) for name, buffer in buffers.items()}
-        check_arrays(state, wanted, "features")
-        for name, buffer in buffers.items():
-            if len(state[name]) > len(buffer):
-                raise SnapshotError(f"features: {name} has {len(state[name])} rows, must be at most {len(buffer)}")
+        shapes = dict(zip(("warmup_patches", "warmup_frames"), self._shapes, strict=True))
+        check_arrays(state, {name: Array(np.float32, (None, shape[1])) for name, shape in shapes.items()}, "features")
+        for name, (most, _) in shapes.items():
+            if len(state[name]) > most:
+                raise SnapshotError(f"features: {name} has {len(state[name])} rows, must be at most {most}")
         patches, frames = state["warmup_patches"].copy(), state["warmup_frames"].copy()
 
         def commit() -> None:
+            self._hold()
             self._n_patches, self.count = len(patches), len(frames)
             self._patches[: len(patches)], self._frames[: len(frames)] = patches, frames
 
         return commit
 
     def memory_bytes(self) -> dict[str, int]:
-        """Return the bytes of both buffers."""
-        return {"encoder warm-up": self._patches.nbytes + self._frames.nbytes}
+        """Return the bytes of both buffers while they are held, the most they can be."""
+        return {"encoder warm-up": 4 * sum(rows * columns for rows, columns in self._shapes)}
