@@ -4,6 +4,7 @@ Used by transport/mirror/vehicle.py (vehicle), transport/mirror/ground.py (groun
 score: the agent's StudentMixture does, from these arrays.
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,10 +87,16 @@ def summary_of(message: Model) -> MixtureSummary:
     )
 
 
+@functools.lru_cache(maxsize=8)
+def _triangle(n_dims: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and columns of a lower triangle, row by row: asked for by every component of every epoch."""
+    return np.tril_indices(n_dims)
+
+
 def unpack_triangle(packed: np.ndarray, n_dims: int) -> np.ndarray:
     """Return the symmetric matrix (d, d) of a lower triangle (d (d + 1) / 2,) row by row."""
     matrix = np.zeros((n_dims, n_dims))
-    rows, columns = np.tril_indices(n_dims)
+    rows, columns = _triangle(n_dims)
     matrix[rows, columns] = packed
     matrix[columns, rows] = packed
     return matrix
@@ -97,7 +104,7 @@ def unpack_triangle(packed: np.ndarray, n_dims: int) -> np.ndarray:
 
 def pack_triangle(matrix: np.ndarray) -> np.ndarray:
     """Undo `unpack_triangle`."""
-    return matrix[np.tril_indices(len(matrix))]
+    return matrix[_triangle(len(matrix))]
 
 
 def prior_gaussian(summary: MixtureSummary) -> Gaussian:
@@ -117,14 +124,15 @@ def posterior_gaussians(summary: MixtureSummary) -> list[Gaussian]:
     means = (strength * summary.prior_mean + n[:, None] * summary.means) / (strength + n)[:, None]
     shift = summary.means - summary.prior_mean
     pull = strength * n / (strength + n)
+    prior = unpack_triangle(summary.prior_scale, summary.n_dims) if summary.is_full else 2.0 * summary.prior_scale
     found = []
     for k in range(len(n)):
         if summary.covariances is None:
             assert summary.variances is not None
-            scatter = n[k] * summary.variances[k] + pull[k] * shift[k] ** 2 + 2.0 * summary.prior_scale
+            scatter = n[k] * summary.variances[k] + pull[k] * shift[k] ** 2 + prior
         else:
             scatter = n[k] * unpack_triangle(summary.covariances[k], summary.n_dims)
-            scatter += pull[k] * np.outer(shift[k], shift[k]) + unpack_triangle(summary.prior_scale, summary.n_dims)
+            scatter += pull[k] * np.outer(shift[k], shift[k]) + prior
         found.append(from_moments(means[k], scatter / (summary.wishart_dof + n[k])))
     return found
 

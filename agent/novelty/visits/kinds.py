@@ -203,7 +203,7 @@ class Kinds(Recorded):
     def _strange(self, distance: float) -> float:
         """Return how far a distance from the nearest kind stands out of those of earlier visits, 0 to 1."""
         table = self._table
-        if table.count.sum() < LEAST_VISITS:
+        if distance <= ALIKE or table.count.sum() < LEAST_VISITS:
             return 0.0
         earlier = table.strange[table.strange >= 0.0]
         least = OUTSTANDING * float(np.quantile(earlier, OUTSTANDING_SHARE)) if len(earlier) else 0.0
