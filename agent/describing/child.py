@@ -24,6 +24,7 @@ def serve(connection: socket.socket, room: Room) -> None:
     while (request := hear_request(connection)) is not None:
         if isinstance(request, Setup):
             describer = Describer(request.config, RealClock())
+            describer.load_kernels()
             say(connection, Ready())
             continue
         assert describer is not None

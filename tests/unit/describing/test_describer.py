@@ -1,0 +1,39 @@
+"""The first half of a frame's way by itself: what it has in hand before the first frame comes."""
+
+import numpy as np
+import pytest
+
+from stillwatch.base import RealClock, prepare_parts, state_of_parts
+from stillwatch.base.frame import Frame
+from stillwatch.describing import Describer
+from stillwatch.settings import load_config
+
+
+def describer(width=320, height=240):
+    return Describer(load_config(None, [f"source.width={width}", f"source.height={height}"]), RealClock())
+
+
+@pytest.mark.parametrize("size", [(640, 480), (384, 288), (96, 64)])
+def test_the_made_picture_that_loads_kernels_is_described_whole(size):
+    made = describer(*size)
+    assert made.load_kernels()
+    assert made.stage_seconds == {}
+
+
+def test_kernels_that_were_loaded_before_a_state_is_given_change_no_bit():
+    rng, fresh, loaded = np.random.default_rng(0), describer(), describer()
+    loaded.load_kernels()
+    prepare_parts(loaded.stages(), state_of_parts(fresh.stages()), "a test")()
+    for number in range(14):  # the camera's kind is decided after twelve
+        colour = np.kron(rng.integers(0, 256, (15, 20, 3)), np.ones((16, 16, 1))).astype(
+            np.uint8
+        )  # detail for the gate
+        frame = Frame(colour[..., 1].copy(), colour, None, number * 10**8, 0, 0, number)
+        one, other = fresh.describe(frame), loaded.describe(frame)
+        assert one.verdict == other.verdict
+        states = [state_of_parts(described.stages()) for described in (fresh, loaded)]
+        assert all(np.array_equal(array, states[1][name]) for name, array in states[0].items())
+        if one.rows is not None:
+            assert np.array_equal(one.rows.patches, other.rows.patches)
+            assert np.array_equal(one.rows.frame, other.rows.frame)
+            assert one.rows.rule == other.rows.rule
