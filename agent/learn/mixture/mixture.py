@@ -15,6 +15,7 @@ from stillwatch.learn.mixture.build import ModelBuilder
 from stillwatch.learn.mixture.compress import DEAR, SHORT, Compressor, are_few_and_dear
 from stillwatch.learn.mixture.families import clump_cost, make_family
 from stillwatch.learn.mixture.items import Items
+from stillwatch.learn.mixture.parts import Parts
 from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture
 from stillwatch.learn.mixture.priors import prior_parameters
 from stillwatch.learn.mixture.report import BuildReport
@@ -65,6 +66,10 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
     halflife : int or None
         Rows after which what was learnt counts half, so that a slow drift is followed. The data then never weighs more
         than halflife / log 2 points, and the horizon is N of those. None forgets nothing.
+    parts : {1, 2, 4}
+        How many parts of its normal density a clump of a diagonal mixture is looked at as while the model is built.
+        More come nearer to the batch where data has no separate clusters and a component has more than a few clumps,
+        in more time (DECISIONS.md); what is kept is the same either way.
     seed : int
         Kept for the learners' common interface: this learner draws nothing at random.
 
@@ -127,6 +132,7 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         compression: Literal["geometry", "paper"] = "geometry",
         scaling: Literal["shared", "column"] = "shared",
         halflife: int | None = None,
+        parts: int = 1,
         seed: int = 0,
     ):
         self.covariance = covariance
@@ -143,6 +149,7 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         self.compression = compression
         self.scaling = scaling
         self.halflife = halflife
+        self.parts = parts
         self.seed = seed
 
     @property
@@ -176,10 +183,14 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
                 f"memory: {self.memory} points of {d} values less an epoch of {n_epoch} leave {budget} values, "
                 f"and one clump takes {cost}"
             )
-        family = make_family(self._form, d, self.max_components, self.memory)
+        # What is seen are most items where all that is kept is points, or where all is clumps.
+        kept = max(budget // d, self.parts * (budget // cost) + cost // d)
+        n_items = self.memory if self.parts == 1 else self._rows_of_first_epoch + kept
+        self._parts = Parts(self.parts, d, budget // cost, n_items)
+        family = make_family(self._form, d, self.max_components, n_items)
         family.prior[:] = prior_parameters(self.covariance, d, self.prior_strength, self.prior_scale)
         self._items = Items(d, family.n_second, self.memory, budget // cost, family.n_codes)
-        self._builder = ModelBuilder(family, self.memory, self.concentration, self.max_iterations)
+        self._builder = ModelBuilder(family, n_items, self.concentration, self.max_iterations)
         dear = 0.0 if self._is_short else DEAR
         self._compressor = Compressor(self._builder, budget, self.compression, dear=dear)
         self._begin()
@@ -220,7 +231,17 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         items.append(normaliser.apply(rows))
         self.n_seen_ += len(rows)
         fresh = items.n_items - len(rows)
-        self._finish_epoch(self._builder.build(items, warm=self.warm_start, merges=self.warm_start, fresh=fresh))
+        self._finish_epoch(self._build(fresh, warm=self.warm_start, merges=self.warm_start))
+
+    def _build(self, fresh: int, *, warm: bool, merges: bool) -> BuildReport:
+        """Build the model from all that is held, whose items from `fresh` on are new, and assign it."""
+        items, builder = self._items, self._builder
+        metric = builder.family.metric(builder.n_components) if self.parts > 1 and builder.n_components else None
+        seen = self._parts.of(items, None if metric is None else metric[builder.likeliest(items)])
+        built = builder.build(seen, warm=warm, merges=merges, fresh=seen.n_items - (items.n_items - fresh))
+        if seen is not items:
+            builder.expect_dense(items)
+        return built
 
     def _finish_epoch(self, built: BuildReport) -> None:
         """Compress what the model was built from, and answer by it from now on."""
@@ -344,10 +365,16 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         if model._builder.n_components:  # as they were chosen from more than what is here
             model._finish_epoch(model._builder.keep(model._items, settle=not are_told))
         else:
-            model._finish_epoch(model._builder.build(model._items, warm=False, merges=True, fresh=n))
+            model._finish_epoch(model._build(n, warm=False, merges=True))
         return model
 
     # State
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the bytes of all arrays, constants, by what they are for."""
+        taken = super().memory_bytes()
+        taken["items"] += sum(array.nbytes for array in self._parts.seen.arrays())
+        return taken
 
     def _config(self) -> np.ndarray:
         """What a state must agree with to be restored here: the settings and the width, in a fixed order."""
@@ -355,6 +382,7 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         settings += [known.index(getattr(self, name)) for name, known in views.CHOICES.items()]
         settings += [self.concentration, self.prior_strength, self.prior_scale, self.max_components]
         settings += [self.max_iterations, self.warm_start, self.halflife or 0]
+        settings += [self.parts] if self.parts > 1 else []  # states of before have no such setting
         return np.array(settings, np.float64)
 
     def state(self) -> State:

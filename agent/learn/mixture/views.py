@@ -12,6 +12,7 @@ from stillwatch.base import SnapshotError
 from stillwatch.learn.mixture.build import ModelBuilder
 from stillwatch.learn.mixture.compress import COMPRESSIONS
 from stillwatch.learn.mixture.items import Items
+from stillwatch.learn.mixture.parts import PARTS
 from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pack_lower, unpack_lower
 from stillwatch.learn.mixture.priors import Normaliser
 from stillwatch.learn.mixture.report import BuildReport
@@ -31,6 +32,8 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     for name, known in CHOICES.items():
         if settings[name] not in known:
             raise ValueError(f"{name}: {settings[name]!r} is none of {', '.join(known)}")
+    if settings["parts"] not in (PARTS if settings["covariance"] == "diagonal" else PARTS[:1]):
+        raise ValueError(f"parts: {settings['parts']!r} is none of 1, 2, 4, or above 1 for a full covariance")
     check_numbers(settings, least_one=("horizon",), positive=("concentration",))
 
 

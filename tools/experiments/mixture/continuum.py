@@ -1,10 +1,11 @@
-"""The bounded mixture on what has no clusters: a closed curve in d dimensions, and patches as the agent samples them.
+"""The bounded mixture on what has no clusters: a closed curve or a box in d dimensions, patches as the agent has them.
 
 Called by the command line as `experiment mixture-continuum`. It must not tune itself to what it measures.
 """
 
 import argparse
 import functools
+import itertools
 import pathlib
 import warnings
 from collections.abc import Iterator
@@ -23,9 +24,13 @@ from stillwatch.tools.experiments.data import measure, tell_rows
 from stillwatch.tools.experiments.mixture.data import DataSet
 from stillwatch.tools.shared import add_data_argument, find_data
 
-METHODS = ("stillwatch", "paper", "batch", "sklearn_bgm")
+METHODS = ("stillwatch", "quarters", "paper", "batch", "sklearn_bgm")
 Compression = Literal["geometry", "paper"]
-COMPRESSION: dict[str, Compression] = {"stillwatch": "geometry", "paper": "paper", "batch": "geometry"}
+COMPRESSION: dict[str, Compression] = {
+    "stillwatch": "geometry", "quarters": "geometry", "paper": "paper", "batch": "geometry",
+}  # fmt: skip
+BOUNDED = ("stillwatch", "quarters", "paper")
+QUARTERS = 4  # parts that clumps are looked at as by the method of this name, which is for a diagonal covariance
 ORDERS = ("shuffled", "curve")
 DIMS, MEMORIES = (2, 4, 8, 18), (1000, 4000)
 N_TRAIN, N_TEST = 30_000, 8_000
@@ -43,13 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the experiment's options."""
     add_data_argument(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--dims", nargs="+", type=int, default=list(DIMS), metavar="D", help="widths of the curve")
+    parser.add_argument("--dims", nargs="+", type=int, default=list(DIMS), metavar="D", help="widths of the rows")
+    parser.add_argument("--shape", nargs="+", choices=SHAPES, default=["curve"], help="a closed curve, a uniform box")
     parser.add_argument("--covariance", nargs="+", choices=("diagonal", "full"), default=["diagonal", "full"])
     parser.add_argument("--memory", nargs="+", type=int, default=list(MEMORIES), metavar="POINTS")
     parser.add_argument("--order", nargs="+", choices=ORDERS, default=list(ORDERS), help="of the rows learnt")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--rows", type=int, default=N_TRAIN, metavar="N", help=f"rows learnt (default: {N_TRAIN})")
-    parser.add_argument("--seed", type=int, default=0, help="of the curve and its rows (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="of the shape and its rows (default: 0)")
     parser.add_argument(
         "--clips",
         choices=("no", "also", "only"),
@@ -69,9 +75,9 @@ def main(args: argparse.Namespace) -> int:
 
 def _all_rows(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for n_dims in args.dims if args.clips != "only" else ():
-        for covariance in args.covariance:
-            data = {order: curve(n_dims, order, args.rows, args.seed) for order in args.order}
-            yield from _rows(args, data, {"dims": n_dims, "covariance": covariance, "data": "curve"})
+        for covariance, shape in itertools.product(args.covariance, args.shape):
+            data = {order: SHAPES[shape](n_dims, order, args.rows, args.seed) for order in args.order}
+            yield from _rows(args, data, {"dims": n_dims, "covariance": covariance, "data": shape})
     if args.clips == "no":
         return
     root = find_data(args.data)
@@ -98,6 +104,16 @@ def curve(n_dims: int, order: str, n_rows: int = N_TRAIN, seed: int = 0, n_test:
     rows = 3.0 * waves @ mixing / np.sqrt(6.0) + NOISE * noise
     train = rows[:n_rows]
     return DataSet(train if order == "shuffled" else train[np.argsort(time[:n_rows], kind="stable")], rows[n_rows:])
+
+
+def box(n_dims: int, order: str, n_rows: int = N_TRAIN, seed: int = 0, n_test: int = N_TEST) -> DataSet:
+    """Return rows uniform in the unit box; in the order "curve" they go from its one side to the other."""
+    rows = np.random.default_rng(seed).uniform(size=(n_rows + n_test, n_dims))
+    train = rows[:n_rows]
+    return DataSet(train if order == "shuffled" else train[np.argsort(train[:, 0], kind="stable")], rows[n_rows:])
+
+
+SHAPES = {"curve": curve, "box": box}
 
 
 def clip_patches(path: pathlib.Path) -> tuple[np.ndarray, dict[str, Any]]:
@@ -131,13 +147,16 @@ def _rows(
     peer = functools.cache(lambda: _sklearn(first, where["covariance"]))
     for order, part in data.items():
         for method in args.methods:
-            for memory in args.memory if method in ("stillwatch", "paper") else (None,):
+            if method == "quarters" and where["covariance"] == "full":
+                continue
+            for memory in args.memory if method in BOUNDED else (None,):
                 if method == "batch":
                     found = batch
                 elif method == "sklearn_bgm":
                     found = peer()
                 else:
-                    found = _ours(part, settings | {"memory": memory}, COMPRESSION[method])
+                    own = {"memory": memory, "parts": QUARTERS if method == "quarters" else 1}
+                    found = _ours(part, settings | own, COMPRESSION[method])
                 what = where | {"memory": memory, "order": order, "method": method}
                 yield what | {"gap": batch["log_likelihood"] - found["log_likelihood"]} | found
 
