@@ -192,16 +192,16 @@ COARSE_ROWS, COARSE_COLUMNS = 12, 16  # cells of the picture: a kind is usual wh
 # -- a fixed camera: what visitors usually look like (visits/habituation.py) ---------------------------------
 
 MARK_REACH = 7  # patches across that a mark is a mean over: less is alike in too many things, more is half a person
-MARK_LIGHT = 0.6  # of a colour ratio's unit: light changes with clouds, ratios do not
-MARK_PLACE = 0.3  # of it for the height of the picture: who walks on the lawn is none of those on the path
-MARK_DEVIATION = 0.05  # of a mark from itself a second ago, before any was seen
-MARK_UNIT_PRIOR = 5  # frames that it counts for
-LEAST_MARK_UNIT = 0.01  # of a still that is repeated: rounding is no difference
-LIKE_ITSELF = 1.0  # units: as near as a thing is to itself a second later is alike,
-UNLIKE_ITSELF = 1.6  # from here on it is not
+AXES = 6  # along which marks are compared: with 4 and with 8 and more usual and new are told apart less well
+AXES_S = 10.0  # seconds between two looks for them: they follow light and weather of minutes
+MARKS_MEMORY = 20000.0  # marks that they are found from: some minutes of somebody in view
+LEAST_PAIRS = 200.0  # marks compared with the same thing a second ago, before there are axes: ten times their values
+MARK_RIDGE = 0.0025  # of how marks vary in all: no value is steadier than a twentieth of its spread
+LIKE_ITSELF = 1.75  # deviations of a thing from itself a second ago: half of all are as near, in every world seen;
+UNLIKE_ITSELF = 2.8  # from here on it is another: five in six are nearer
 MARKED_SECONDS = 64  # seconds kept of all in which somebody was there
-MARKS = 16  # of a second
-MOST_MARKS = 160  # of a frame: half a millisecond to compare
+MARKS = 32  # of a second: with half as many a small thing has too few beside a large one
+MOST_MARKS = 80  # of a frame: half a millisecond to compare
 MARK_SMOOTHING = 5  # patches across: a visitor is usual, or not, by more than one patch
 UNUSUAL_SHARE = 0.03  # of the time that something like it is in view: less often it is news,
 USUAL_SHARE = 0.09  # so often it is none: a second and a half of every quarter of a minute

@@ -18,6 +18,7 @@ from place_players import (
     PLACES,
     places,
     play_coherence,
+    play_discriminants,
     play_habituation,
     play_level,
     play_places,
@@ -51,6 +52,7 @@ from stillwatch.novelty.registry import STRATEGIES
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
 from stillwatch.novelty.viewpoint import Viewpoints
+from stillwatch.novelty.visits.discriminants import Discriminants
 from stillwatch.novelty.visits.habituation import Habituation
 from stillwatch.pipeline.best_view import BestView
 from stillwatch.pipeline.kind_pictures import KindPictures
@@ -282,7 +284,8 @@ STAGES = {
     "traffic": Case(traffic, play_traffic),
     "coherence": Case(lambda: Coherence(PLACES), play_coherence),
     "whole view": Case(lambda: WholeView(DIMS, 600.0, seed=4), play_whole_view, 120),
-    "habituation": Case(lambda: Habituation(600.0, seed=2), play_habituation, 640),
+    "discriminants": Case(lambda: Discriminants(DIMS), play_discriminants),
+    "habituation": Case(lambda: Habituation(DIMS, 600.0, seed=2), play_habituation, 640),
     "frame level": Case(lambda: FrameLevel(600.0), play_level),
     "component baseline": Case(lambda: ComponentBaseline(8), play_baseline),
     "patch memory": Case(lambda: PatchMemory(DIMS, horizon_s=600.0, seed=3), play_patches),

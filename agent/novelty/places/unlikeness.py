@@ -62,7 +62,7 @@ class Unlikeness(Composed):
         self._views = _Views()
         self._coherence = Coherence(n)
         self._visits = Visits(sizes.n_patch_dims, halflife_s, usual_per_hour)
-        self._habituation = Habituation(halflife_s, config.agent.seed)
+        self._habituation = Habituation(sizes.n_patch_dims, halflife_s, config.agent.seed)
         self._habituates = bool(np.isfinite(usual_per_hour))
         self._grid_shape = (0, 0)
         self._unlikeness, self._news = np.zeros(n, np.float32), np.zeros(n, np.float32)
@@ -85,7 +85,7 @@ class Unlikeness(Composed):
             told[~rows.valid] = 0.0
         weather = self._take_off_what_is_no_thing(baseline, unlikeness, news, rows, t_ns)
         sightings = self._look(unlikeness, rows)
-        baseline.traffic.weights(weights)
+        self._weigh_places(baseline, weights)
         weights *= news
         weights *= news_of(sightings, grid)
         weights *= 1.0 - self._familiar[:n]
@@ -99,6 +99,12 @@ class Unlikeness(Composed):
         stands_out = self._stands_out[:n]
         who = (sightings, before, stands_out)
         return Judgement(unlikeness, weights, None, regions, (level,), value, rarity, *who, weather)
+
+    def _weigh_places(self, baseline: Baseline, weights: np.ndarray) -> None:
+        """Write what a place's traffic leaves of who is seen there: ever less, once it is known who comes."""
+        baseline.traffic.weights(weights)
+        if self._habituates:
+            weights += (1.0 - weights) * self._habituation.settled
 
     def share_like(self, rows: Rows, patches: np.ndarray) -> tuple[float, float]:
         """Return in what shares of all that was watched, and of the last seconds, patches' places looked as now."""
@@ -157,7 +163,7 @@ class Unlikeness(Composed):
             baseline.traffic.learn(judgement.surprise, baseline.level.is_least(judgement.surprise), t_ns)
             baseline.level.learn(judgement.statistics[0], t_ns, in_event)
             if self._habituates:
-                self._habituation.learn(judgement.sightings, t_ns)
+                self._habituation.learn(judgement.sightings, rows, t_ns)
             return self._visits.learn(judgement.sightings, rows.grid_shape, t_ns)
         return []
 

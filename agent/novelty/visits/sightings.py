@@ -41,7 +41,7 @@ class Sighting:
         Number of the one visit that it is of; -1 for someone new, and where more than one is in it.
     marked : ndarray of shape (m,), int64
         Some of the patches, rising.
-    marks : ndarray of shape (m, MARK_DIMS), float32
+    marks : ndarray of shape (m, n_dims), float32
         What they look like to habituation.py.
     """
 

@@ -10,7 +10,8 @@ from stillwatch.novelty.places.level import FrameLevel
 from stillwatch.novelty.places.place_memory import PlaceMemory
 from stillwatch.novelty.places.traffic import Traffic
 from stillwatch.novelty.places.whole_view import WholeView
-from stillwatch.novelty.visits.habituation import MARK_DIMS, Habituation
+from stillwatch.novelty.visits.discriminants import Discriminants
+from stillwatch.novelty.visits.habituation import Habituation
 from stillwatch.novelty.visits.sightings import Sighting
 
 PLACES, DIMS = 40, 6
@@ -82,14 +83,29 @@ def play_level(level: FrameLevel, frames: range) -> list:
     return told
 
 
+def play_discriminants(discriminants: Discriminants, frames: range) -> list:
+    told = []
+    for i in frames:
+        rng = np.random.default_rng(i)
+        discriminants.learn_visitors(rng.normal(0.0, 1.0, (9, DIMS)))
+        discriminants.learn_place(rng.normal(0.0, 2.0, (9, DIMS)))
+        discriminants.learn_itself(rng.normal(0.0, 0.1, (9, DIMS)))
+        discriminants.find()
+        told.append((discriminants.known, discriminants.along_axes(np.eye(DIMS)).tobytes()))
+    return told
+
+
 def play_habituation(habituation: Habituation, frames: range) -> list:
     """Four marks a frame, a frame each half second: it takes HABITUATED_S to tell anything."""
     told, patches = [], np.array([9, 10, 17, 18])
     for i in frames:
         out = np.zeros(PLACES, np.float32)
-        marks = np.random.default_rng(i).normal(0.0, 0.05, (4, MARK_DIMS)).astype(np.float32)
-        seen = [Sighting(patches, (1.0, 1.0, 3.0, 3.0), 5.0, marked=patches, marks=marks)] if i % 5 else []
+        rng = np.random.default_rng(i)
+        plain, colours = (rng.normal(0.0, 0.05, (PLACES, n)).astype(np.float32) for n in (DIMS, 3))
+        rows = SimpleNamespace(plain=plain, colours=colours, valid=np.ones(PLACES, bool), grid_shape=GRID)
+        one = Sighting(patches, (1.0, 1.0, 3.0, 3.0), 5.0, visit=i // 20)
+        seen = habituation.mark([one] if i % 5 else [], rows)
         habituation.familiar(seen, GRID, out)
-        habituation.learn(seen, i * 500_000_000)
+        habituation.learn(seen, rows, i * 500_000_000)
         told.append(out.tobytes())
     return told

@@ -11,7 +11,7 @@ from stillwatch.novelty.visits.sightings import Sighting, box_of
 
 NS, RATE = 1_000_000_000, 5
 GRID = (20, 24)
-N = GRID[0] * GRID[1]
+N, N_PATCH_DIMS = GRID[0] * GRID[1], 4
 BLUE, RED = (4.6, 0.8, -0.6), (4.2, -0.5, 0.9)  # logarithms of green, blue over green, red over green
 PATH_ROW, LAWN_ROW = 3, 14
 
@@ -27,7 +27,7 @@ def rows_of(who: list[tuple[np.ndarray, tuple]], t: int) -> Rows:
     for patches, colour in who:
         colours[patches] = colour
     colours += np.random.default_rng(t).normal(0.0, 0.02, (N, 3)).astype(np.float32)
-    blank = np.zeros((N, 4), np.float32)
+    blank = np.zeros((N, N_PATCH_DIMS), np.float32)
     return Rows(
         patches=blank, plain=blank, valid=np.ones(N, bool), centres=np.zeros((N, 2), np.float32), grid_shape=GRID,
         colours=colours, frame=np.zeros(3, np.float32), rule=FIXED, ready=True, words=blank,
@@ -35,8 +35,8 @@ def rows_of(who: list[tuple[np.ndarray, tuple]], t: int) -> Rows:
     )  # fmt: skip
 
 
-def sightings_of(who: list[tuple[np.ndarray, tuple]]) -> list[Sighting]:
-    return [Sighting(np.sort(patches), box_of(patches, GRID[1]), 8.0) for patches, _ in who]
+def sightings_of(who: list[tuple[np.ndarray, tuple]], visit: int) -> list[Sighting]:
+    return [Sighting(np.sort(patches), box_of(patches, GRID[1]), 8.0, visit=visit) for patches, _ in who]
 
 
 def watch(habituation: Habituation, seconds: float, every_s: float, colour=BLUE, row=PATH_ROW, begin_s=0.0) -> float:
@@ -44,7 +44,9 @@ def watch(habituation: Habituation, seconds: float, every_s: float, colour=BLUE,
     for t in range(round(begin_s * RATE), round((begin_s + seconds) * RATE)):
         place = (t / RATE) % every_s
         who = [(someone(row, int(8 * place)), colour)] if place < 2.0 else []
-        habituation.learn(habituation.mark(sightings_of(who), rows_of(who, t)), t * NS // RATE)
+        rows = rows_of(who, t)
+        visit = int(t / RATE / every_s)
+        habituation.learn(habituation.mark(sightings_of(who, visit), rows), rows, t * NS // RATE)
     return begin_s + seconds
 
 
@@ -58,7 +60,7 @@ def familiarity(habituation: Habituation, *who: tuple[np.ndarray, tuple]) -> lis
 
 
 def made() -> Habituation:
-    return Habituation(3600.0, seed=1)
+    return Habituation(N_PATCH_DIMS, 3600.0, seed=1)
 
 
 def test_who_comes_every_ten_seconds_is_familiar_after_five_minutes():
@@ -100,7 +102,7 @@ def test_of_two_who_touch_each_is_told_for_himself():
 
 
 def test_what_is_usual_no_more_becomes_news_with_half_lives():
-    habituation = Habituation(120.0, seed=1)
+    habituation = Habituation(N_PATCH_DIMS, 120.0, seed=1)
     end = watch(habituation, HABITUATED_S + 60, every_s=10)
     before = familiarity(habituation, (someone(PATH_ROW, 9), BLUE))[0]
     watch(habituation, 900, every_s=10, colour=RED, begin_s=end)
@@ -118,18 +120,18 @@ def test_a_frame_is_marked_at_no_more_patches_than_there_is_room_for():
 def test_nobody_there_teaches_only_that_time_goes_by():
     habituation = made()
     for t in range(100):
-        habituation.learn([], t * NS)
+        habituation.learn([], rows_of([], t), t * NS)
     state = habituation.state()
-    assert float(state["watched_s"]) == pytest.approx(99.0, rel=0.02)
-    assert float(state["present_s"]) == 0.0
-    assert int(state["held"]) == 0
+    assert float(state["seen.watched_s"]) == pytest.approx(99.0, rel=0.02)
+    assert float(state["seen.present_s"]) == 0.0
+    assert int(state["seen.held"]) == 0
 
 
 def test_as_many_seconds_are_kept_as_there_is_room_for():
     habituation = made()
     watch(habituation, 6 * MARKED_SECONDS, every_s=4)
-    assert int(habituation.state()["held"]) == MARKED_SECONDS
-    assert habituation.memory_bytes()["habituation"] < 200_000
+    assert int(habituation.state()["seen.held"]) == MARKED_SECONDS
+    assert habituation.memory_bytes()["habituation"] < 250_000
 
 
 def test_reset_forgets_everybody():
