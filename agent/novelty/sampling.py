@@ -31,3 +31,14 @@ def place_of_next(
     if held < room:
         return held
     return int(generator().integers(offered + 1 if horizon is None else min(offered + 1, horizon)))
+
+
+def places_of_next(n: int, room: int, offered: int, rng: np.random.Generator) -> np.ndarray:
+    """Return where each of the next n candidates goes, (n,) int64, as `place_of_next` told it one after the other.
+
+    Nothing is forgotten, and `rng` draws for those beyond the room alone.
+    """
+    places = offered + np.arange(n)
+    full = places >= room
+    places[full] = rng.integers(places[full] + 1)
+    return places

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
-from stillwatch.base import Composed, RecordPart, Stage, saved, saved_array
+from stillwatch.base import Commit, Composed, RecordPart, Stage, State, saved, saved_array
 from stillwatch.features import Rows
 from stillwatch.kernels import patch_memory as kernels
 from stillwatch.novelty.rules import (
+    AXES,
     AXES_S,
     HABITUATED_S,
     HABITUATION_BEGINS_S,
@@ -28,7 +29,7 @@ from stillwatch.novelty.rules import (
     UNUSUAL_SHARE,
     USUAL_SHARE,
 )
-from stillwatch.novelty.sampling import place_of_next
+from stillwatch.novelty.sampling import place_of_next, places_of_next
 from stillwatch.novelty.visits.discriminants import Discriminants
 from stillwatch.novelty.visits.sightings import Sighting
 
@@ -88,6 +89,7 @@ class Habituation(Composed):
         self._halflife_s, self._seed = halflife_s, seed
         self._n_dims = _COLOURS + _HEIGHTS + n_patch_dims
         self._axes = Discriminants(self._n_dims)
+        self._along: np.ndarray | None = None  # what is kept, along the axes, a column each; None where either is new
         self._squares = np.zeros(MARKED_SECONDS * MARKS, np.float32)
         self._distances = np.zeros((MOST_MARKS, MARKED_SECONDS), np.float32)
         self.reset()
@@ -97,6 +99,7 @@ class Habituation(Composed):
         kept, now, last = (np.zeros((n, self._n_dims), np.float32) for n in (MARKED_SECONDS * MARKS, MARKS, MARKS))
         self._seen = _Seen(kept, now, last)
         self._axes.reset()
+        self._along = None
 
     @property
     def settled(self) -> float:
@@ -146,10 +149,10 @@ class Habituation(Composed):
     def _share_of_time(self, marks: np.ndarray) -> np.ndarray:
         """Return the share of all that was watched in which something like each mark was there, (m,) float32."""
         seen = self._seen
-        distances, held = self._distances[: len(marks)], seen.held * MARKS
-        kept = np.ascontiguousarray(self._axes.along_axes(seen.kept[:held]).T)
-        rows = self._axes.along_axes(marks)
-        kernels.nearest_of_groups(rows, kept, seen.held, MARKS, self._squares[:held], distances)
+        if self._along is None:
+            self._along = np.ascontiguousarray(self._axes.along_axes(seen.kept[: seen.held * MARKS]).T)
+        distances, rows = self._distances[: len(marks)], self._axes.along_axes(marks)
+        kernels.nearest_of_groups(rows, self._along, seen.held, MARKS, self._squares, distances)
         alike = (UNLIKE_ITSELF - distances[:, : seen.held]) / (UNLIKE_ITSELF - LIKE_ITSELF)
         share = np.clip(alike, 0.0, 1.0).mean(axis=1, dtype=np.float64)
         return (share * seen.present_s / max(seen.watched_s, 1.0)).astype(np.float32)
@@ -158,18 +161,19 @@ class Habituation(Composed):
         """Take note of who was there in the frame at stream time `t_ns`, with the marks that `mark` gave them."""
         seen = self._seen
         elapsed_s = min(max(t_ns - seen.t_ns, 0) / NS, 1.0) if seen.t_ns >= 0 else 0.0
-        kept = 0.5 ** (elapsed_s / self._halflife_s)
+        remembered = 0.5 ** (elapsed_s / self._halflife_s)
         seen.t_ns = t_ns
         seen.total_s += elapsed_s
-        seen.watched_s = seen.watched_s * kept + elapsed_s
+        seen.watched_s = seen.watched_s * remembered + elapsed_s
         marks, who = _all_marks(sightings)
-        seen.present_s = seen.present_s * kept + (elapsed_s if len(marks) else 0.0)
+        seen.present_s = seen.present_s * remembered + (elapsed_s if len(marks) else 0.0)
         if not len(marks):
             return
         if seen.found_ns < 0 or t_ns - seen.found_ns >= AXES_S * NS:
             seen.found_ns = t_ns
             self._axes.learn_place(marks_of(np.flatnonzero(rows.valid), rows)[rows.valid])
             self._axes.find()
+            self._along = None
         second = t_ns // NS
         if second != seen.now_s:
             self._end_second(int(second))
@@ -178,11 +182,10 @@ class Habituation(Composed):
         self._axes.learn_visitors(marks[drawn])
         if seen.now_s - seen.last_s == 1:
             self._compare(marks[drawn], who[drawn])
-        for mark in drawn:
-            place = place_of_next(seen.n_now, MARKS, seen.n_now, lambda: rng)
-            seen.n_now += 1
-            if place < MARKS:
-                seen.now[place], seen.who_now[place] = marks[mark], who[mark]
+        places = places_of_next(len(drawn), MARKS, seen.n_now, rng)
+        seen.n_now += len(drawn)
+        kept = np.flatnonzero(places < MARKS)  # of two at one place the later stays
+        seen.now[places[kept]], seen.who_now[places[kept]] = marks[drawn[kept]], who[drawn[kept]]
 
     def _end_second(self, second: int) -> None:
         """Offer the second that is over to the sample, and begin another."""
@@ -196,7 +199,7 @@ class Habituation(Composed):
             seen.offered = min(seen.offered + 1, horizon)
             if place < MARKED_SECONDS:
                 seen.kept[place * MARKS : (place + 1) * MARKS] = seen.now
-                seen.held = max(seen.held, place + 1)
+                seen.held, self._along = max(seen.held, place + 1), None
         seen.last[:], seen.who_last[:], seen.last_s = seen.now, seen.who_now, seen.now_s
         seen.n_now, seen.now_s = 0, second
 
@@ -219,9 +222,20 @@ class Habituation(Composed):
     def _parts(self) -> dict[str, Stage]:
         return {"seen": RecordPart(self._seen, "habituation: seen"), "axes": self._axes}
 
+    def prepare(self, state: State) -> Commit:
+        """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
+        take_parts = super().prepare(state)
+
+        def commit() -> None:
+            take_parts()
+            self._along = None
+
+        return commit
+
     def memory_bytes(self) -> dict[str, int]:
-        """Return the bytes of all arrays."""
-        return {"habituation": self.parts_bytes() + self._squares.nbytes + self._distances.nbytes}
+        """Return the bytes of all arrays, what is kept along the axes among them."""
+        along = 4 * AXES * MARKED_SECONDS * MARKS
+        return {"habituation": self.parts_bytes() + along + self._squares.nbytes + self._distances.nbytes}
 
 
 def _all_marks(sightings: Sequence[Sighting]) -> tuple[np.ndarray, np.ndarray]:

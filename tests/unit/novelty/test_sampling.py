@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stillwatch.novelty.sampling import place_of_next, place_of_oldest
+from stillwatch.novelty.sampling import place_of_next, place_of_oldest, places_of_next
 
 ROOM = 20
 
@@ -47,3 +47,10 @@ def test_what_is_new_takes_a_free_place_then_the_oldest_and_never_the_one_in_use
     ids = np.array([4, 7, 2])
     assert place_of_oldest(ids, but=2) == 0
     assert ids.tolist() == [4, 7, 2]
+
+
+def test_several_at_once_go_where_one_after_the_other_would():
+    for offered in (0, 5, ROOM - 3, ROOM, 300):
+        one, all_at_once = np.random.default_rng(offered), np.random.default_rng(offered)
+        expected = [place_of_next(min(n, ROOM), ROOM, n, lambda one=one: one) for n in range(offered, offered + 40)]
+        assert places_of_next(40, ROOM, offered, all_at_once).tolist() == expected
