@@ -192,13 +192,13 @@ COARSE_ROWS, COARSE_COLUMNS = 12, 16  # cells of the picture: a kind is usual wh
 # -- a fixed camera: what visitors usually look like (visits/habituation.py) ---------------------------------
 
 MARK_REACH = 7  # patches across that a mark is a mean over: less is alike in too many things, more is half a person
-AXES = 6  # along which marks are compared: with 4 and with 8 and more usual and new are told apart less well
+AXES = 6  # along which marks are compared: with 8 more of what is usual is told
 AXES_S = 10.0  # seconds between two looks for them: they follow light and weather of minutes
 MARKS_MEMORY = 20000.0  # marks that they are found from: some minutes of somebody in view
-LEAST_PAIRS = 200.0  # marks compared with the same thing a second ago, before there are axes: ten times their values
+LEAST_PAIRS = 200.0  # marks compared with the same thing a second ago, before there are axes: nine for each value
 MARK_RIDGE = 0.0025  # of how marks vary in all: no value is steadier than a twentieth of its spread
-LIKE_ITSELF = 1.75  # deviations of a thing from itself a second ago: half of all are as near, in every world seen;
-UNLIKE_ITSELF = 2.8  # from here on it is another: five in six are nearer
+LIKE_ITSELF = 1.75  # deviations of a thing from itself a second ago: two in three are as near, in every world seen;
+UNLIKE_ITSELF = 2.8  # from here on it is another: nine in ten are nearer
 MARKED_SECONDS = 64  # seconds kept of all in which somebody was there
 MARKS = 32  # of a second: with half as many a small thing has too few beside a large one
 MOST_MARKS = 80  # of a frame: half a millisecond to compare

@@ -103,8 +103,7 @@ class Unlikeness(Composed):
     def _weigh_places(self, baseline: Baseline, weights: np.ndarray) -> None:
         """Write what a place's traffic leaves of who is seen there: ever less, once it is known who comes."""
         baseline.traffic.weights(weights)
-        if self._habituates:
-            weights += (1.0 - weights) * self._habituation.settled
+        weights += (1.0 - weights) * self._habituation.settled
 
     def share_like(self, rows: Rows, patches: np.ndarray) -> tuple[float, float]:
         """Return in what shares of all that was watched, and of the last seconds, patches' places looked as now."""

@@ -64,7 +64,7 @@ class Discriminants(Recorded):
     @property
     def spread(self) -> np.ndarray:
         """How marks vary in all, one deviation for each value, (n_dims,) float64."""
-        return np.sqrt(np.maximum(np.diag(self._in_all()), _LEAST_VARIANCE))
+        return np.sqrt(self._variances())
 
     def along_axes(self, marks: np.ndarray) -> np.ndarray:
         """Return marks, (m, n_dims), along the axes: (m, AXES) float32."""
@@ -94,16 +94,19 @@ class Discriminants(Recorded):
         mean = moments.sums[which] / n
         return np.asarray(moments.products[which] / n - np.outer(mean, mean))
 
-    def _in_all(self) -> np.ndarray:
-        return self._covariance(_VISITORS) + self._covariance(_PLACE)
+    def _variances(self) -> np.ndarray:
+        """Return the variance in all of each value, (n_dims,): asked each frame, so without the covariances."""
+        moments, both = self._moments, slice(_VISITORS, _PLACE + 1)
+        n = np.maximum(moments.counts[both], 1.0)[:, None]
+        squares = np.diagonal(moments.products[both], axis1=1, axis2=2)
+        return np.asarray(np.maximum((squares / n - (moments.sums[both] / n) ** 2).sum(axis=0), _LEAST_VARIANCE))
 
     def find(self) -> None:
         """Find the axes anew: the largest ratios of what varies in all to what varies within, the latter being one."""
         if self._moments.counts[_ITSELF] < LEAST_PAIRS:
             return
-        in_all = self._in_all()
-        variances = np.maximum(np.diag(in_all), _LEAST_VARIANCE)
-        root = np.linalg.cholesky(self._covariance(_ITSELF) + np.diag(MARK_RIDGE * variances))
+        in_all = self._covariance(_VISITORS) + self._covariance(_PLACE)
+        root = np.linalg.cholesky(self._covariance(_ITSELF) + np.diag(MARK_RIDGE * self._variances()))
         white = np.linalg.solve(root, np.linalg.solve(root, in_all).T)
         _, vectors = np.linalg.eigh(0.5 * (white + white.T))
         best = vectors[:, ::-1][:, :AXES]

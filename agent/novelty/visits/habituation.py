@@ -114,13 +114,13 @@ class Habituation(Composed):
         if not sightings:
             return []
         everybody = np.sort(np.concatenate([sighting.patches for sighting in sightings]))
+        marks = marks_of(everybody, rows)
         thinned = np.zeros(len(rows.plain), bool)
         thinned[everybody[np.linspace(0, len(everybody) - 1, min(len(everybody), MOST_MARKS)).astype(int)]] = True
-        marks = marks_of(everybody, rows)
         found = []
         for sighting in sightings:
             marked = sighting.patches[thinned[sighting.patches]]
-            found.append(replace(sighting, marked=marked, marks=marks[marked]))
+            found.append(replace(sighting, marked=marked, marks=marks[np.searchsorted(everybody, marked)]))
         return found
 
     def familiar(self, sightings: Sequence[Sighting], grid_shape: tuple[int, int], out: np.ndarray) -> None:
@@ -171,7 +171,7 @@ class Habituation(Composed):
             return
         if seen.found_ns < 0 or t_ns - seen.found_ns >= AXES_S * NS:
             seen.found_ns = t_ns
-            self._axes.learn_place(marks_of(np.flatnonzero(rows.valid), rows)[rows.valid])
+            self._axes.learn_place(marks_of(np.flatnonzero(rows.valid), rows))
             self._axes.find()
             self._along = None
         second = t_ns // NS
@@ -247,19 +247,23 @@ def _all_marks(sightings: Sequence[Sighting]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def marks_of(patches: np.ndarray, rows: Rows) -> np.ndarray:
-    """Return the marks of patches, (n, n_dims) float32 of the whole grid; elsewhere they mean nothing.
+    """Return the marks of patches, (m, n_dims) float32.
 
     What is around a patch counts where it is one of `patches`: the ground beside a visitor is none of them.
+
+    patches : ndarray of shape (m,), int64, rising, at least one
     """
-    n, grid = len(rows.plain), rows.grid_shape
-    inside = np.zeros(n, np.float32)
-    inside[patches] = 1.0
-    colours = rows.colours[:, [1, 2, 0]]
-    values = np.concatenate([inside[:, None], colours, colours * colours, rows.plain], axis=1) * inside[:, None]
-    size = (MARK_REACH, MARK_REACH)
-    sums = cv2.blur(values.reshape(*grid, -1), size, borderType=cv2.BORDER_CONSTANT).reshape(n, -1)
+    columns = rows.grid_shape[1]
+    top, bottom = int(patches[0]) // columns, int(patches[-1]) // columns + 1
+    band, at = slice(top * columns, bottom * columns), patches - top * columns  # rows of the grid that hold them all
+    inside = np.zeros((len(rows.plain[band]), 1), np.float32)
+    inside[at] = 1.0
+    colours = rows.colours[band][:, [1, 2, 0]]
+    values = np.concatenate([inside, colours, colours * colours, rows.plain[band]], axis=1) * inside
+    shape, size = (bottom - top, columns, -1), (MARK_REACH, MARK_REACH)
+    sums = cv2.blur(values.reshape(shape), size, borderType=cv2.BORDER_CONSTANT).reshape(len(values), -1)[at]
     means = sums[:, 1:] / (sums[:, :1] + np.float32(1e-6))
     colour, square, row = means[:, :3], means[:, 3:6], means[:, 6:]
     deviation = np.sqrt(np.maximum(square - colour * colour, 0.0))
-    height = np.repeat(np.arange(grid[0], dtype=np.float32) / np.float32(grid[0]), grid[1])
+    height = (patches // columns).astype(np.float32) / np.float32(rows.grid_shape[0])
     return np.concatenate([colour, deviation, height[:, None], row], axis=1)
