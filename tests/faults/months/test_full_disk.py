@@ -18,7 +18,7 @@ SMALL += ["limits.memory_bytes=8000000000"]  # of the process, which held other 
 
 @pytest.fixture
 def disk(tmp_path):
-    with small_disk(tmp_path / "disk", megabytes=2) as folder:
+    with small_disk(tmp_path / "disk", megabytes=8) as folder:
         yield folder
 
 
@@ -58,8 +58,13 @@ def test_a_run_on_a_full_disk_watches_to_its_end_and_says_what_was_not_kept(disk
     assert ("see it with" in said) == has_summary
 
 
-def test_what_is_not_kept_is_in_the_status_and_the_summary_while_the_rest_is_kept(disk, capsys):
-    assert run(disk / "run", n_frames=150) == ExitCode.NOT_KEPT  # a checkpoint does not fit beside the messages
+def test_what_is_not_kept_is_in_the_status_and_the_summary_while_the_rest_is_kept(disk, tmp_path, capsys):
+    assert run(tmp_path / "roomy", n_frames=150) == ExitCode.DONE
+    sizes = {path: path.stat().st_size for path in (tmp_path / "roomy").rglob("*") if path.is_file()}
+    checkpoint = max(size for path, size in sizes.items() if "checkpoints" in path.parts)
+    rest = sum(size for path, size in sizes.items() if "checkpoints" not in path.parts)
+    fill(disk, but_for=rest + checkpoint // 2)  # a checkpoint does not fit beside the messages, whatever its size is
+    assert run(disk / "run", n_frames=150) == ExitCode.NOT_KEPT
     assert "NOT kept" in capsys.readouterr().err
     lost = [message.not_kept for kind, message in open_run(disk / "run").messages({"status"})]
     assert lost[-1]["checkpoints"] >= 1
