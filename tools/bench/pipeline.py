@@ -4,12 +4,14 @@ The command `stillwatch bench pipeline`. Each row is measured in a process of it
 is the agent's own code at the default settings, fed by a clip that loops.
 """
 
+import functools
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from stillwatch.base import AgentError
+from stillwatch.epochs import TOPICS, FrameWords
 from stillwatch.settings import Config, load_config
 from stillwatch.tools.shared import print_json
 from stillwatch.worlds import make_world
@@ -84,23 +87,38 @@ def measured(uri: str, width: int, height: int, cores: str, frames: int) -> dict
 
 
 class Stopwatch:
-    """Adds up the time spent in methods, by stage, and keeps each frame's total."""
+    """Adds up the time spent in functions, by stage; one that another of the same stage calls is not counted twice.
 
-    def __init__(self):
+    clock : seconds of the wall, or `time.thread_time` for the processor's alone, which waiting is no part of
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter):
         self.seconds: dict[str, float] = defaultdict(float)
+        self._clock = clock
+        self._inside = threading.local()
 
-    def watch(self, owner: object, method: str, stage: str) -> None:
-        """Replace a bound method by one that is timed under `stage`."""
-        inner: Callable = getattr(owner, method)
+    def watch(self, owner: object, name: str, stage: str) -> None:
+        """Replace a method of an object or class, or a function of a module, by one that is timed under `stage`."""
+        inner: Callable = getattr(owner, name)
 
+        @functools.wraps(inner)
         def timed(*args, **kwargs):
-            begun = time.perf_counter()
+            stages = vars(self._inside).setdefault("stages", set())
+            if stage in stages:
+                return inner(*args, **kwargs)
+            stages.add(stage)
+            begun = self._clock()
             try:
                 return inner(*args, **kwargs)
             finally:
-                self.seconds[stage] += time.perf_counter() - begun
+                self.seconds[stage] += self._clock() - begun
+                stages.remove(stage)
 
-        setattr(owner, method, timed)
+        setattr(owner, name, timed)
+
+    def ms_of(self, frames: int) -> dict[str, float]:
+        """Return milliseconds a frame by stage."""
+        return {stage: round(1e3 * spent / frames, 3) for stage, spent in sorted(self.seconds.items())}
 
 
 def _bench(uri: str, width: int, height: int, cores: str, frames: int) -> dict:
@@ -121,11 +139,11 @@ def _bench(uri: str, width: int, height: int, cores: str, frames: int) -> dict:
     publisher = make_publisher(config, clock)
     assert publisher is not None
     outlet = Outlet([LiveCarrier(publisher, CommandBox(), clock, strict=True)], clock, lossless=True)
-    watch, latency_s = Stopwatch(), np.zeros(frames)
+    watch, topics, latency_s = Stopwatch(), Stopwatch(time.thread_time), np.zeros(frames)
     readings: list[tuple[int, int]] = []
     with threadpool_limits(1):
         pipeline = Pipeline(config, outlet, clock)
-        watch_stages(watch, pipeline)
+        watch_stages(watch, topics, pipeline)
         outlet.start()
         begun = cpu_begun = 0.0
         waited = time.perf_counter()
@@ -133,6 +151,7 @@ def _bench(uri: str, width: int, height: int, cores: str, frames: int) -> dict:
             counted = number - WARM_FRAMES
             if counted == 0:
                 watch.seconds.clear()
+                topics.seconds.clear()
                 begun, cpu_begun = waited, cpu_seconds()
             started = time.perf_counter()
             watch.seconds["decode (waiting)"] += started - waited
@@ -155,8 +174,10 @@ def _bench(uri: str, width: int, height: int, cores: str, frames: int) -> dict:
         "fps": round(frames / elapsed_s, 1),
         "p50_ms": round(1e3 * float(np.quantile(latency_s, 0.5)), 2),
         "p99_ms": round(1e3 * float(np.quantile(latency_s, 0.99)), 2),
-        "stages": {name: round(1e3 * spent / frames, 3) for name, spent in sorted(watch.seconds.items())},
+        "stages": watch.ms_of(frames),
         "cpu_ms_per_frame": round(1e3 * cpu_s / frames, 2),
+        "topics_cpu_ms": topics.ms_of(frames),
+        "topics_cpu_ms_per_frame": round(sum(topics.ms_of(frames).values()), 2),
         "rss_mb": round(rss_bytes() / 1e6, 1),
         "rss_slope_mb_per_1e5": round(memory_slope(readings), 1),
     }
@@ -176,8 +197,12 @@ def bench_config(uri: str, width: int, height: int) -> Config:
     )
 
 
-def watch_stages(watch: Stopwatch, pipeline) -> None:
-    """Time each stage of a pipeline: on the pipeline's thread all but `learning`, which is the worker's."""
+def watch_stages(watch: Stopwatch, topics: Stopwatch, pipeline) -> None:
+    """Time each stage of a pipeline: on the pipeline's thread all but `learning`, which is the worker's.
+
+    topics : is told of all that a frame costs for the sake of topics alone, on both threads, but for the bytes of
+        their shares
+    """
     for owner, method, stage in (
         (pipeline.describer.gate, "judge", "gate"),
         (pipeline.describer.features, "extract", "features"),
@@ -191,6 +216,19 @@ def watch_stages(watch: Stopwatch, pipeline) -> None:
         (pipeline.learners, "_learn", "learning (worker)"),
     ):
         watch.watch(owner, method, stage)
+    rows, buffer = (sys.modules[of.__module__] for of in (type(pipeline.describer.rows), FrameWords))
+    for owner, name, stage in (
+        (pipeline.learners[TOPICS], "partial_fit", "learning"),
+        (pipeline.learners[TOPICS], "flush", "learning"),
+        (pipeline.learners["topic_examples"], "offer", "examples"),
+        (pipeline.learners["topic_examples"], "rescore", "examples"),
+        (buffer.EpochBuffer, "add_words", "sampling and crops"),
+        (rows, "neighbourhood_means", "words"),
+        (pipeline.contents, "look", "looks"),
+        (pipeline.contents, "settle", "looks"),
+        (pipeline.contents, "map_of", "maps"),
+    ):
+        topics.watch(owner, name, stage)
 
 
 def memory_slope(readings: list[tuple[int, int]]) -> float:
@@ -209,6 +247,8 @@ def print_row(row: dict) -> None:
         f"slope {row['rss_slope_mb_per_1e5']:+.1f} MB per 100,000 frames"
     )
     print("  " + ", ".join(f"{name} {spent:.2f} ms" for name, spent in row["stages"].items()))
+    parts = ", ".join(f"{name} {spent:.2f} ms" for name, spent in row["topics_cpu_ms"].items())
+    print(f"  of the CPU time topics {row['topics_cpu_ms_per_frame']:.2f} ms: {parts}")
 
 
 def _child(argv: list[str]) -> int:

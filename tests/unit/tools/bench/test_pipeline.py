@@ -23,6 +23,24 @@ def test_a_stopwatch_adds_up_by_stage_and_passes_results_on():
     assert watch.seconds["working"] >= 0.0
 
 
+def test_a_stage_that_calls_itself_is_counted_once_by_a_clock_of_its_own():
+    ticks = iter(range(100))
+
+    class Stage:
+        def work(self):
+            return self.inner()
+
+        def inner(self):
+            return next(ticks)  # a second goes by
+
+    stage, watch = Stage(), Stopwatch(lambda: float(next(ticks)))
+    watch.watch(stage, "work", "working")
+    watch.watch(stage, "inner", "working")
+    stage.work()
+    stage.inner()
+    assert watch.seconds["working"] == 4.0
+
+
 @pytest.mark.slow
 def test_a_short_row_has_the_bound_names(tmp_path):
     write_clip(tmp_path / "road.mp4", 160, 120)
@@ -32,3 +50,6 @@ def test_a_short_row_has_the_bound_names(tmp_path):
     assert row["size"] == "160x120"
     assert row["fps"] > 0
     assert {"features", "novelty", "gate", "events", "publishing", "learning (worker)"} <= set(row["stages"])
+    assert {"learning", "words", "looks", "sampling and crops"} <= set(row["topics_cpu_ms"])
+    assert row["topics_cpu_ms_per_frame"] == pytest.approx(sum(row["topics_cpu_ms"].values()), abs=0.01)
+    assert 0.0 < row["topics_cpu_ms_per_frame"] < row["cpu_ms_per_frame"]

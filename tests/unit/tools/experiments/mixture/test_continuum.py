@@ -7,6 +7,7 @@ import pytest
 from printed import of_schema
 
 from stillwatch.base.errors import UsageError
+from stillwatch.learn import MemoryBoundedMixture
 from stillwatch.tools.experiments.mixture import continuum
 
 BINDING = {
@@ -70,3 +71,17 @@ def test_impossible_sizes_are_refused():
     continuum.add_arguments(parser)
     with pytest.raises(UsageError, match="rows"):
         continuum.main(parser.parse_args(["--rows", "1"]))
+
+
+def test_a_batch_may_be_measured_in_what_the_learner_measured():
+    data = continuum.curve(3, "curve", n_rows=900)
+    settings = {"covariance": "diagonal", "horizon": 900}
+    own = {"shift": data.train.mean(axis=0), "scale": data.train.std(axis=0)}
+    batch = MemoryBoundedMixture(memory=1803, epoch_size=900, max_iterations=100, **settings).fit(data.train)
+    assert continuum.batch_in(own, data, settings) == pytest.approx(batch.score(data.test), abs=0.02)
+    # The same prior, told in units ten times as wide: other ones decide what is tried, so that local optima may differ.
+    wide = {"shift": own["shift"], "scale": 10.0 * own["scale"]}
+    assert continuum.batch_in(wide, data, settings | {"prior_scale": 0.0005}) == pytest.approx(
+        batch.score(data.test), abs=0.05
+    )
+    assert continuum.batch_in(wide, data, settings) < batch.score(data.test) - 0.1
