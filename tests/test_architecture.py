@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "learn": {"base", "kernels"},
     "epochs": {"base", "settings", "learn"},
     "novelty": {"base", "settings", "gate", "features", "learn", "epochs", "kernels"},
-    "describing": {"base", "settings", "gate", "features", "novelty"},
+    "describing": {"base", "settings", "gate", "features", "epochs", "novelty"},
     "contents": {"base", "settings", "features", "learn", "epochs", "novelty"},
     "events": {"base", "settings", "gate", "novelty", "contents", "epochs", WIRE},
     "pipeline": {

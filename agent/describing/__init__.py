@@ -1,9 +1,9 @@
 """A frame judged and described, before anything of it is scored: the half of the work that looks at no model.
 
 Owns: the order of gate, features, camera and rows; small JPEGs; a process of its own that does this half on another
-core.
+core, and teaches learners there between two frames.
 In: `Frame`. Out: `Described`.
-Imports: base, settings, gate, features, novelty.
+Imports: base, settings, gate, features, epochs, novelty.
 """
 
 from stillwatch.describing.apart import SLOTS_MORE, Apart, Lost, slot_bytes

@@ -14,7 +14,8 @@ import numpy as np
 from stillwatch.base import Frame, State, state_of_parts
 from stillwatch.describing.describer import Described, Describer
 from stillwatch.describing.room import Room, room_of
-from stillwatch.describing.talk import Ask, Begin, Ready, Request, Setup, Told, hear_answer, say
+from stillwatch.describing.talk import Ask, Begin, Learnt, Ready, Request, Setup, Told, hear_answer, say
+from stillwatch.describing.tutor import ApartTutor
 from stillwatch.features import Rows
 from stillwatch.settings import Config
 
@@ -40,15 +41,21 @@ class Apart:
     config : Config
     most : int
         Frames that may wait to be taken back when one more is handed over.
+
+    Attributes
+    ----------
+    tutor : ApartTutor
+        Teaches learners there, between two frames.
     """
 
     def __init__(self, config: Config, most: int):
         self._config, self._most = config, most
         self._room = Room()
         self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.tutor = ApartTutor(ANSWER_WITHIN_S)
         self.answer_within(ANSWER_WITHIN_S)
-        with theirs:
-            handles = theirs.fileno(), self._room.descriptor
+        with theirs, self.tutor.theirs:
+            handles = theirs.fileno(), self._room.descriptor, self.tutor.theirs.fileno(), self.tutor.descriptor
             call = [sys.executable, "-m", "stillwatch.describing.child", *map(str, handles)]
             self._process = subprocess.Popen(call, pass_fds=handles, stdin=subprocess.DEVNULL)
         self._is_ready = False
@@ -70,6 +77,7 @@ class Apart:
         """Take it for lost where it answers later than that; ANSWER_WITHIN_S without this."""
         self._patience_s = seconds
         self._connection.settimeout(seconds)
+        self.tutor.answer_within(seconds)
 
     def is_ready(self) -> bool:
         """Whether it can take frames by now; it takes a second to start."""
@@ -130,6 +138,7 @@ class Apart:
             self._process.kill()
             self._process.wait()
         self._room.close()
+        self.tutor.close()
 
     def _say(self, request: Request) -> None:
         try:
@@ -148,6 +157,7 @@ class Apart:
             raise Lost(str(error)) from error
         if answer is None:
             raise Lost("it ended")
+        assert not isinstance(answer, Learnt)
         return answer
 
 

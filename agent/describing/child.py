@@ -1,9 +1,12 @@
-"""The process that describes frames for an agent: `python -m stillwatch.describing.child SOCKET MEMORY`.
+"""The process that describes frames for an agent: `python -m stillwatch.describing.child SOCKET MEMORY SOCKET MEMORY`.
+
+The first two are for frames, the others for learners, which are taught between two frames.
 
 Started by agent/describing/apart.py. It must not write, print or outlive the agent: it ends when the socket does, and
 leaves the signals of the terminal to the agent.
 """
 
+import select
 import signal
 import socket
 import sys
@@ -14,17 +17,32 @@ import threadpoolctl
 
 from stillwatch.base import Frame, FrameFlag, RealClock, prepare_parts, state_of_parts
 from stillwatch.describing.describer import Describer
-from stillwatch.describing.room import Room
-from stillwatch.describing.talk import Ask, Begin, Ready, Setup, Told, hear_request, say
+from stillwatch.describing.room import Room, room_of
+from stillwatch.describing.talk import Ask, Begin, Learnt, Ready, Setup, Teach, Told, hear_request, say
+from stillwatch.epochs import Guests
 
 
-def serve(connection: socket.socket, room: Room) -> None:
-    """Answer requests, in order, until the agent is gone."""
+def serve(connection: socket.socket, room: Room, lessons: socket.socket, school: Room) -> None:
+    """Answer requests, those for frames in order, until the agent is gone; a lesson goes before frames that wait."""
     describer: Describer | None = None
-    while (request := hear_request(connection)) is not None:
+    guests: Guests | None = None
+    heard = [connection, lessons]
+    while True:
+        ready, _, _ = select.select(heard, [], [])
+        if lessons in ready:
+            if (request := hear_request(lessons)) is None:
+                heard.remove(lessons)
+            else:
+                assert isinstance(request, Teach)
+                assert guests is not None
+                _teach(guests, lessons, school, request)
+            continue
+        if (request := hear_request(connection)) is None:
+            return
         if isinstance(request, Setup):
             describer = Describer(request.config, RealClock())
             describer.load_kernels()
+            guests = Guests(request.config, RealClock(), describer.widths())
             say(connection, Ready())
             continue
         assert describer is not None
@@ -34,7 +52,19 @@ def serve(connection: socket.socket, room: Room) -> None:
             copies = {name: array.copy() for name, array in room.get(request.state).items()}
             prepare_parts(describer.stages(), copies, "described apart")()
         else:
+            assert isinstance(request, Ask)
             say(connection, _told(describer, room, request))
+
+
+def _teach(guests: Guests, lessons: socket.socket, school: Room, request: Teach) -> None:
+    """Teach the groups of a request, and answer as soon as each has learnt: the agent takes it over meanwhile."""
+    school.look_again()
+    out = request.out
+    for taught in guests.teach(request.groups, request.epoch, school.get(request.lesson)):
+        n_bytes = room_of(taught.state)
+        school.grow(out + n_bytes)
+        say(lessons, Learnt(school.put(out, taught.state), taught.reports, taught.seconds))
+        out += n_bytes
 
 
 def _told(describer: Describer, room: Room, request: Ask) -> Told:
@@ -76,10 +106,15 @@ def _told(describer: Describer, room: Room, request: Ask) -> Told:
 def main(arguments: list[str]) -> int:
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
-    with threadpoolctl.threadpool_limits(limits=1), socket.socket(fileno=int(arguments[0])) as connection:
+    frames, room, learners, school = map(int, arguments)
+    with (
+        threadpoolctl.threadpool_limits(limits=1),
+        socket.socket(fileno=frames) as connection,
+        socket.socket(fileno=learners) as lessons,
+    ):
         cv2.setNumThreads(1)
         try:
-            serve(connection, Room(int(arguments[1])))
+            serve(connection, Room(room), lessons, Room(school))
         except (BrokenPipeError, ConnectionResetError):
             pass  # the agent has ended while we answered
     return 0

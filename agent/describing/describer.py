@@ -10,6 +10,7 @@ import numpy as np
 
 from stillwatch.base import Clock, Frame, Laps, Stage
 from stillwatch.describing.thumbnail import jpeg_thumbnail
+from stillwatch.epochs import Widths
 from stillwatch.features import FeatureExtractor, Features, RowMaker, Rows
 from stillwatch.gate import Gate, Verdict
 from stillwatch.novelty import CameraMotion, Viewpoints
@@ -108,6 +109,14 @@ class Describer:
         self.gate.reshape(height, width)
         self.features.reshape(height, width)
         self.viewpoint.reset()
+
+    def widths(self) -> Widths:
+        """Return the widths of rows, words and frame descriptors."""
+        return Widths(
+            n_patch_dims=self.rows.n_row_dims,
+            n_word_dims=self.rows.n_word_dims,
+            n_frame_dims=self.features.n_frame_dims,
+        )
 
     def stages(self) -> dict[str, Stage]:
         """Return the parts with state, by their names in the saved one."""

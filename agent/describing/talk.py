@@ -5,8 +5,10 @@ whole.
 """
 
 import socket
+from typing import Any
 
 import msgspec
+import numpy as np
 
 from stillwatch.base import CameraRule, Nav
 from stillwatch.describing.room import Place
@@ -70,10 +72,27 @@ class Told(msgspec.Struct, tag="told", frozen=True):
     state: list[Place] = []
 
 
-Request = Setup | Begin | Ask
-Answer = Ready | Told
+class Teach(msgspec.Struct, tag="teach", frozen=True):
+    """Teach groups of learners an epoch; each is answered by Taught, in their order, with arrays from `out` on."""
+
+    groups: list[list[str]]
+    epoch: int
+    lesson: list[Place]
+    out: int
+
+
+class Learnt(msgspec.Struct, tag="learnt", frozen=True):
+    """What a group of learners became; see `Taught` of agent/epochs/away.py."""
+
+    state: list[Place]
+    reports: dict[str, dict[str, Any]]
+    seconds: dict[str, float]
+
+
+Request = Setup | Begin | Ask | Teach
+Answer = Ready | Told | Learnt
 _REQUESTS, _ANSWERS = msgspec.msgpack.Decoder(Request), msgspec.msgpack.Decoder(Answer)
-_ENCODER = msgspec.msgpack.Encoder()
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=np.generic.item)  # counts of NumPy in what learners report
 
 
 def say(connection: socket.socket, message: Request | Answer) -> None:

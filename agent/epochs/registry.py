@@ -8,7 +8,7 @@ import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 
@@ -91,6 +91,7 @@ class LearnerRow:
     shown: ShownModel | ShownExemplars | ShownExamples
     flushed: float = EVERY_EPOCH  # epochs, from the first, after which it learns what waits in its own buffer
     is_required: bool = False  # no model becomes active before this one's first
+    is_long: bool = False  # most of an epoch's time: taught in another process, where there is one
     snapshot: Callable[[Any], Any] = lambda learner: learner.predictive()  # what of a ShownModel's learner scores
 
 
@@ -203,6 +204,7 @@ LEARNERS = (
         lambda settings, sizes: _mixture(settings, sizes.n_patch_dims, "diagonal", sizes.seed),
         ShownModel(most_sent=200),
         is_required=True,
+        is_long=True,
     ),
     LearnerRow(
         SCENES,
@@ -239,6 +241,7 @@ LEARNERS = (
         "topics",
         lambda settings, sizes: _topics(settings, sizes.n_word_dims, sizes.seed),
         ShownModel(most_sent=60),
+        is_long=True,
         snapshot=lambda learner: learner.shares_model(),
     ),
     LearnerRow(
@@ -259,14 +262,29 @@ def payload_bytes(config: Config) -> int:
     return config.exemplars.thumbnail_bytes + PAYLOAD_HEADER.size + NOTE_BYTES
 
 
+class Widths(TypedDict):
+    """Columns of what learners are given."""
+
+    n_patch_dims: int
+    n_word_dims: int
+    n_frame_dims: int
+
+
 def make_learners(
-    config: Config, *, n_patch_dims: int, n_word_dims: int, n_frame_dims: int, table: tuple[LearnerRow, ...] = LEARNERS
+    config: Config,
+    *,
+    n_patch_dims: int,
+    n_word_dims: int,
+    n_frame_dims: int,
+    table: tuple[LearnerRow, ...] = LEARNERS,
+    only: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return the table's learners by name, each made from its section of the config."""
+    """Return the table's learners by name, or those of some names, each made from its section of the config."""
     return {
         row.name: row.make(
             getattr(config, row.section),
             Sizes(n_patch_dims, n_word_dims, n_frame_dims, payload_bytes(config), config.agent.seed + place),
         )
         for place, row in enumerate(table)
+        if only is None or row.name in only
     }

@@ -28,6 +28,7 @@ from stillwatch.base import (
     state_hash,
     state_of_parts,
 )
+from stillwatch.epochs.away import Taught, Tutor, groups_away, lesson
 from stillwatch.epochs.buffer import PAYLOAD_HEADER, EpochBuffer, FrameWords, unpack_payload
 from stillwatch.epochs.models import Form, Models
 from stillwatch.epochs.registry import (
@@ -38,6 +39,7 @@ from stillwatch.epochs.registry import (
     LearnerRow,
     ShownExemplars,
     ShownModel,
+    Widths,
     make_learners,
     payload_bytes,
     side_by_side,
@@ -131,6 +133,8 @@ class Learners(Restorable):
     ----------
     side_by_side : bool
         Learn an epoch on two threads where there are two cores: of use where the second has nothing else to do.
+    tutor : Tutor or None
+        Teaches what takes most of an epoch's time in another process, from the next epoch on.
     """
 
     def __init__(
@@ -147,17 +151,17 @@ class Learners(Restorable):
         self._clock = clock
         self._seed = config.agent.seed
         self._table = table
-        widths = {"n_patch_dims": n_patch_dims, "n_word_dims": n_word_dims, "n_frame_dims": n_frame_dims}
+        widths = Widths(n_patch_dims=n_patch_dims, n_word_dims=n_word_dims, n_frame_dims=n_frame_dims)
         self._learners = make_learners(config, **widths, table=table)
-        room = widths | {
+        room = {
             "patch_capacity": config.patches.epoch_size,
             "word_capacity": config.topics.epoch_size,
             "frame_capacity": MAX_EPOCH_FRAMES,
             "payload_bytes": payload_bytes(config),
             "crop_bytes": CROP_BYTES + PAYLOAD_HEADER.size,
         }
-        self._filling = EpochBuffer(**room)
-        self._learning = EpochBuffer(**room)
+        self._filling = EpochBuffer(**widths, **room)
+        self._learning = EpochBuffer(**widths, **room)
         self._schedule = Schedule(share=config.learning.patch_share)
         self._active = ActiveModels(table, self._learners)
         self._nearest = NearestExemplar(n_frame_dims)
@@ -168,7 +172,9 @@ class Learners(Restorable):
         self._done = threading.Event()
         self._done.set()
         self._failure: BaseException | None = None
+        self._hash: str | None = None  # of what was learnt; None where that has changed since
         self.side_by_side = True
+        self.tutor: Tutor | None = None
         several = len(os.sched_getaffinity(0)) > 1
         self._helper = ThreadPoolExecutor(1, thread_name_prefix="learner-helper") if several else None
         self._worker = threading.Thread(target=self._work, name="learner", daemon=True)
@@ -372,7 +378,11 @@ class Learners(Restorable):
             buffer.rows(), buffer.descriptors(), buffer.payloads(), buffer.words(), buffer.documents(),
             buffer.cropped(), buffer.crops(),
         )  # fmt: skip
-        groups = iter(side_by_side(self._table))  # both threads draw from it
+        away, tutor = groups_away(self._table), self.tutor
+        names = [[row.name for row in group] for group in away]
+        if tutor is None or not tutor.ask(names, epoch, lesson(away, self._learners, samples)):
+            away = []
+        groups = iter([group for group in side_by_side(self._table) if group not in away])  # both threads draw from it
         helper = None
         if self._helper is not None and self.side_by_side:
             helper = self._helper.submit(self._teach, groups, samples, epoch)
@@ -381,8 +391,22 @@ class Learners(Restorable):
         finally:
             if helper is not None:
                 helper.result()
+        for group in away:
+            assert tutor is not None
+            if (taught := tutor.hear()) is not None:
+                self._take_over(group, taught)
+            else:
+                self._teach(iter([group]), samples, epoch)
         self._learnt = (buffer.n_patches, buffer.n_frames)
         buffer.clear()
+        self._hash = state_hash(state_of_parts(self._learners))  # here, as no frame waits for it
+
+    def _take_over(self, group: list[LearnerRow], taught: Taught) -> None:
+        """Let our own learners be what became of them elsewhere."""
+        prepare_parts({row.name: self._learners[row.name] for row in group}, taught.state, "taught apart")()
+        for name, report in taught.reports.items():
+            self._learners[name].report_ = report
+        self._seconds |= taught.seconds
 
     def _teach(self, groups: Iterator[list[LearnerRow]], samples: EpochSamples, epoch: int) -> None:
         """Teach group after group, until none is left: on as many threads as there are.
@@ -400,7 +424,9 @@ class Learners(Restorable):
     def learner_hash(self) -> str:
         """Return the hash of what was learnt, after a running epoch: the learners, not the buffers before them."""
         self.wait()
-        return state_hash(state_of_parts(self._learners))
+        if self._hash is None:
+            self._hash = state_hash(state_of_parts(self._learners))
+        return self._hash
 
     def _parts(self) -> dict[str, Any]:
         return self._learners | {
@@ -422,12 +448,23 @@ class Learners(Restorable):
         The commit takes over all of it: learners, samples collected, models in use, counts.
         """
         self.wait()
-        commit = prepare_parts(self._parts(), state, "learners")
+        take_over = prepare_parts(self._parts(), state, "learners")
         if not float(state["schedule.share"]) > 0.0:
             raise SnapshotError("schedule: share is 0, must be above it")
+
+        def commit() -> None:
+            self._hash = None
+            take_over()
+
         return commit
 
     def memory_bytes(self) -> dict[str, int]:
         """Bytes by learner, and of the two epoch buffers."""
         taken = {row.title: sum(self._learners[row.name].memory_bytes().values()) for row in self._table}
         return taken | {"epoch buffers": self._filling.memory_bytes() + self._learning.memory_bytes()}
+
+    def lesson_bytes(self) -> int:
+        """Return the most bytes that go to a tutor and come back: an epoch, and twice what is learnt, half of all."""
+        names = [row.name for group in groups_away(self._table) for row in group]
+        held = sum(sum(self._learners[name].memory_bytes().values()) for name in names)
+        return self._learning.memory_bytes() + held

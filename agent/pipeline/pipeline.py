@@ -99,12 +99,11 @@ class Pipeline(Restorable):
         self.summaries = Summaries(headers, clock)
         self.describer = Describer(config, clock)
         self.features = self.describer.features
-        n_row_dims, n_word_dims = self.describer.rows.n_row_dims, self.describer.rows.n_word_dims
-        self.novelty = Novelty(config, Sizes(self.features.capacity_patches, self.features.n_patch_dims, n_row_dims))
+        widths = self.describer.widths()
+        sizes = Sizes(self.features.capacity_patches, self.features.n_patch_dims, widths["n_patch_dims"])
+        self.novelty = Novelty(config, sizes)
         self.contents = ViewContents(config)
-        self.learners = Learners(
-            config, clock, n_patch_dims=n_row_dims, n_word_dims=n_word_dims, n_frame_dims=self.features.n_frame_dims
-        )
+        self.learners = Learners(config, clock, **widths)
         self.events = EventLife(config.events)
         self.certainty = Certainty()
         self.view = BestView(config.exemplars, config.features.step_px)

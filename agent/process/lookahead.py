@@ -65,6 +65,7 @@ class Lookahead:
                 self._apart.begin(self._pipeline.describer)
                 self._is_away = True
                 self._pipeline.learners.side_by_side = False  # that core is taken
+                self._pipeline.learners.tutor = self._apart.tutor
             self._asked += 1
             self._waiting.append(frame)
             self._apart.ask(frame, with_state=self._asked % STATE_EVERY == 0)
@@ -84,6 +85,7 @@ class Lookahead:
 
     def close(self) -> None:
         """End the other process; what waits is left."""
+        self._pipeline.learners.tutor = None
         if self._apart is not None:
             self._apart.close()
             self._apart = None

@@ -25,7 +25,8 @@ def memory_of(pipeline: Pipeline, ahead: int = 0) -> MemoryTable:
         ring += (ahead + STATE_EVERY) * source.width * source.height * 4
         ring += (ahead + SLOTS_MORE) * slot_bytes(pipeline.describer, pipeline.config)
     clips = pipeline.config.clips.ring_bytes * CLIPS_AT_ONCE
-    return [("frame ring", ring), *([("clips", clips)] if clips else []), *pipeline.memory()]
+    beside = {"clips": clips, "lessons": pipeline.learners.lesson_bytes() if ahead else 0}
+    return [("frame ring", ring), *((name, n_bytes) for name, n_bytes in beside.items() if n_bytes), *pipeline.memory()]
 
 
 def planned_memory(config: Config) -> MemoryTable:

@@ -58,14 +58,32 @@ class Beside:
         self.sent = Sink()
         self.pipeline = Pipeline(load_config(None, SMALL), self.sent, VirtualClock())
         self.processes: list[Apart] = []
-        self.fails = False
+        self.fails, self.harm, self.n_taught = False, None, 0
         self.lookahead = Lookahead(self.pipeline, ahead, make=self.make)
 
     def make(self, config, most):
         if self.fails:
             raise OSError("no processes")
         self.processes.append(Apart(config, most))
+        self.watch(self.processes[-1].tutor)
         return self.processes[-1]
+
+    def watch(self, tutor):
+        """Count the groups of learners that come back from the other process; stop it as one is asked for at `harm`."""
+        ask, hear = tutor.ask, tutor.hear
+
+        def asked(*lesson):
+            if self.harm is not None:
+                self.processes[-1].answer_within(0.3)
+                self.harm(self.processes[-1])
+            return ask(*lesson)
+
+        def heard():
+            taught = hear()
+            self.n_taught += taught is not None
+            return taught
+
+        tutor.ask, tutor.hear = asked, heard
 
     def step(self, frame):
         if self.processes and frame.sequence == FIRST_APART:
@@ -129,6 +147,7 @@ def test_another_process_changes_no_bit_and_no_order(beside):
             seen += beside.rest()
     seen += beside.rest()
     assert held == 3 * AHEAD  # at its beginning, after the checkpoint and at the new size
+    assert beside.n_taught >= 2  # patches and topics of an epoch at least
     check_the_same(beside, seen)
 
 
@@ -153,6 +172,14 @@ def test_a_process_that_is_lost_costs_nothing_but_time(beside, caplog, harm, at)
     check_the_same(beside, seen)
     assert "going on without it" in caplog.text
     assert len(beside.processes) == 1
+
+
+@pytest.mark.parametrize("harm", [end, stop])
+def test_a_process_that_is_lost_while_it_teaches_leaves_what_was_learnt_before(beside, harm):
+    beside.harm = harm
+    seen = [told for frame in frames() for told in beside.step(frame)]
+    check_the_same(beside, seen + beside.rest())
+    assert beside.n_taught == 0
 
 
 def test_a_process_that_never_starts_is_done_without(beside, caplog):
