@@ -148,6 +148,7 @@ TRAFFIC_REACH = 5  # patches across: who walks here could have walked beside
 LEAST_LEVEL = 6.0  # below, nothing is there: things of five by five patches come to more
 LEAST_LEVEL_DEVIATION = 2.08  # no place is steadier: LEAST_LEVEL is just told where nothing ever is
 EARLY_S = 5.0  # seconds after which the least is still twice as high
+LASTING_S = 1.0  # seconds from the last frame at most: what both show has stayed
 LOWER = (0.05, 0.30)  # quantiles of the lower half, where no event is: what is usual where nothing often is
 UPPER = (0.50, 0.95)  # quantiles where nothing is ever empty: events are few there, and the lower half says too little
 NARROW = 0.75  # what was seen holds the events too: the usual spreads less than all of it

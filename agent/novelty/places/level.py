@@ -16,6 +16,7 @@ from stillwatch.novelty.rules import (
     EARLY_S,
     HIGHEST_LEVEL,
     IN_EVENT,
+    LASTING_S,
     LEAST_LEVEL,
     LEAST_LEVEL_DEVIATION,
     LEVEL_BINS,
@@ -32,10 +33,11 @@ _NORMAL = NormalDist()
 
 @dataclass
 class _Watched:
-    """How long each level was seen, and all of them together, in seconds; the stream time of the last frame, ns."""
+    """How long each level was seen, and all together, in seconds; the last frame's level and stream time, ns."""
 
     levels_s: np.ndarray = saved_array((LEVEL_BINS,), np.float64, low=0.0)
     seconds: float = saved(0.0, low=0.0)
+    last: float = saved(0.0, low=0.0)
     t_ns: int = saved(-1, low=-1)
 
 
@@ -94,11 +96,25 @@ class FrameLevel(Recorded):
         deviation = (at_high - at_low) / (z_high - z_low)
         return NormalDist(at_low - z_low * deviation, deviation)
 
-    def standardise(self, level: float, emptiness: float) -> float:
-        """Return how many deviations above the usual a level is."""
-        mean, deviation = self.usual(emptiness)
-        least = LEAST_LEVEL_DEVIATION * (1.0 + EARLY_S / max(self._watched.seconds, 0.1 * EARLY_S))
-        return (level - mean) / max(NARROW * deviation, least)
+    def standardise(self, level: float, emptiness: float, t_ns: int) -> float:
+        """Return how many deviations above the usual a level is at stream time `t_ns`, alone or with the last frame.
+
+        What both reach lasts. The noise of frames, LEAST_LEVEL_DEVIATION, is another in each and averages out: half of
+        its variance is left in two [1]_. What varies in a place, and what is not known of it yet, is the same in both.
+
+        References
+        ----------
+        .. [1] S. A. Stouffer et al., The American Soldier 1, Princeton 1949, p. 45: deviations of independent tests add
+           up over the root of their number.
+        """
+        watched = self._watched
+        mean, spread = self.usual(emptiness)
+        deviation = max(NARROW * spread, LEAST_LEVEL_DEVIATION * (1.0 + EARLY_S / max(watched.seconds, 0.1 * EARLY_S)))
+        alone = (level - mean) / deviation
+        if watched.t_ns < 0 or t_ns - watched.t_ns > LASTING_S * NS:
+            return alone
+        of_both = math.sqrt(deviation**2 - 0.5 * LEAST_LEVEL_DEVIATION**2)
+        return max(alone, (min(level, watched.last) - mean) / of_both)
 
     @staticmethod
     def rarity(deviations: float) -> float:
@@ -109,7 +125,7 @@ class FrameLevel(Recorded):
         """Remember the level of the frame at stream time `t_ns`."""
         watched = self._watched
         elapsed_s = min(max(t_ns - watched.t_ns, 0) / NS, 1.0) if watched.t_ns >= 0 else 0.0
-        watched.t_ns = t_ns
+        watched.t_ns, watched.last = t_ns, level
         watched.seconds += elapsed_s
         watched.levels_s *= 0.5 ** (elapsed_s / self._halflife_s)
         place = min(int(level * LEVEL_BINS / HIGHEST_LEVEL), LEVEL_BINS - 1)

@@ -90,7 +90,7 @@ class Unlikeness(Composed):
         weights *= news_of(sightings, grid)
         weights *= 1.0 - self._familiar[:n]
         level = baseline.level.level_of(weights)
-        usual = baseline.level.standardise(level, baseline.traffic.emptiness)
+        usual = baseline.level.standardise(level, baseline.traffic.emptiness, t_ns)
         value = max(usual, self._strangest(baseline, sightings, weights))
         weights *= NOVEL  # one unit of weighed unlikeness is novel: the deviations that regions and pictures show
         regions = novel_regions(weights.reshape(grid), rows.centres, self._least_patches)

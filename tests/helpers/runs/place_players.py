@@ -78,7 +78,7 @@ def play_level(level: FrameLevel, frames: range) -> list:
     told = []
     for i in frames:
         value = float(np.random.default_rng(i).gamma(2.0, 3.0))
-        told.append(level.standardise(value, 0.5))
+        told.append(level.standardise(value, 0.5, t_of(i)))
         level.learn(value, t_of(i), i % 7 == 0)
     return told
 
