@@ -19,7 +19,7 @@ from stillwatch.learn.topics import saved
 from stillwatch.learn.topics.build import TopicBuilder
 from stillwatch.learn.topics.compress import WordCompressor, clump_cost
 from stillwatch.learn.topics.documents import Documents
-from stillwatch.learn.topics.shares import TopicPredictive
+from stillwatch.learn.topics.shares import UPDATES, TopicPredictive
 from stillwatch.learn.topics.words import Words
 
 FORMS = {"diagonal": "diagonal", "full": "rounded"}
@@ -253,10 +253,14 @@ class MemoryBoundedTopics(StreamedModel[TopicPredictive]):
         zeta = self.posterior_of(X, groups)
         return zeta / zeta.sum(axis=1, keepdims=True)
 
-    def posterior_of(self, X: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
-        """Return zeta (3.20) of documents, (n_documents, K): how many of their words are of each topic, and alpha."""
+    def posterior_of(self, X: np.ndarray, groups: np.ndarray | None = None, updates: int = UPDATES) -> np.ndarray:
+        """Return zeta (3.20) of documents, (n_documents, K): how many of their words are of each topic, and alpha.
+
+        updates : of q(pi) at most. Words of one picture overlap and are no independent draws, so that each update
+            makes a document's few main topics more certain than they are: to compare documents, one is best.
+        """
         model, rows = self._ask(X)
-        return model.posterior_of(rows, saved.runs_of(groups, len(rows), 0))
+        return model.posterior_of(rows, saved.runs_of(groups, len(rows), 0), updates)
 
     def similarity(self, X: np.ndarray, zeta: np.ndarray) -> np.ndarray:
         """Return how likely the words of one document are in each of some others (3.28), (n_documents,) nats.
@@ -265,6 +269,16 @@ class MemoryBoundedTopics(StreamedModel[TopicPredictive]):
         """
         model, rows = self._ask(X)
         return model.similarity(rows, zeta)
+
+    def likeness(self, asked: np.ndarray, zeta: np.ndarray) -> np.ndarray:
+        """Return how much likelier two documents are with the same shares than with their own, (n_asked, n) nats.
+
+        asked, zeta : ndarrays of shape (n_asked, K) and (n, K), as `posterior_of` gives them
+        """
+        model = self.shares_model()
+        if model is None:
+            raise self._no_model()
+        return model.likeness(asked, zeta)
 
     def score_samples(self, X: np.ndarray, shares: np.ndarray | None = None) -> np.ndarray:
         """Return the log predictive density of each word, nats, float64; changes nothing.

@@ -68,3 +68,17 @@ def similarity(log_density, zeta):
     """Return 3.28 for each document of `zeta`, all topics looked at."""
     expected = digamma(zeta) - digamma(zeta.sum(axis=1, keepdims=True))
     return np.array([(log_density + one).max(axis=1).sum() for one in expected])
+
+
+def likeness(asked, zeta, alpha):
+    """Return log p(z_i, z_j | one pi) - log p(z_i | pi_i) p(z_j | pi_j) for each pair, from Polya's distribution."""
+
+    def log_evidence(counts):
+        both = gammaln(alpha.sum()) - gammaln(alpha.sum() + counts.sum())
+        return both + (gammaln(alpha + counts) - gammaln(alpha)).sum()
+
+    found = np.zeros((len(asked), len(zeta)))
+    for i, one in enumerate(asked - alpha):
+        for j, other in enumerate(zeta - alpha):
+            found[i, j] = log_evidence(one + other) - log_evidence(one) - log_evidence(other)
+    return found

@@ -207,6 +207,13 @@ def test_similarity_is_equation_3_28_over_the_best_topics(world, n_best):
     np.testing.assert_allclose(score, reference.similarity(density, zeta), rtol=1e-12)
 
 
+def test_likeness_is_what_one_pi_for_both_documents_gains(world):
+    asked, zeta = (world.alpha + world.rng.uniform(0.0, 9.0, (n, N_TOPICS)) for n in (4, 7))
+    score = np.zeros((4, 7))
+    kernels.likeness(asked, zeta, world.alpha, np.zeros(7), score)
+    np.testing.assert_allclose(score, reference.likeness(asked, zeta, world.alpha), rtol=1e-9, atol=1e-9)
+
+
 def test_nothing_is_allocated(world):
     out = np.zeros((N_GROUPS, N_TOPICS))
     assert_no_allocation(
@@ -220,4 +227,6 @@ def test_nothing_is_allocated(world):
         N_ITEMS,
         out,
     )
+    some = np.full((3, N_TOPICS), 50.0)
+    assert_no_allocation(kernels.likeness, some, some, world.alpha, np.zeros(3), np.zeros((3, 3)))
     assert_no_allocation(kernels.update_alpha, world.words, world.size, N_GROUPS, 1.0, 0.5, 2, world.alpha)

@@ -6,7 +6,7 @@ from mixture_cases import clusters
 from sklearn.metrics import adjusted_rand_score
 from topic_cases import corpus
 
-from stillwatch.base import state_hash
+from stillwatch.base import NotFittedError, state_hash
 from stillwatch.learn import MemoryBoundedMixture, MemoryBoundedTopics
 
 SEED = 3
@@ -160,10 +160,43 @@ def test_a_document_is_most_similar_to_those_with_its_topics(world):
         assert (likelihood > likelihood[found]).sum() < 4  # of 150
 
 
+def test_documents_of_the_same_shares_are_likelier_together_and_no_order_matters(world):
+    words, topics, documents, known = world
+    model = taught(world, memory=2000)
+    zeta = model.posterior_of(words[known], documents[known], updates=1)
+    counts = np.array([np.bincount(topics[documents == j], minlength=10) for j in range(150)]) / 100.0
+    score = model.likeness(zeta[:20], zeta)
+    np.testing.assert_allclose(score[:, :20], score[:, :20].T, atol=1e-9)
+    for asked in range(20):
+        apart = np.abs(counts - counts[asked]).sum(axis=1)
+        order = np.argsort(-score[asked])
+        assert apart[order[:6]].mean() < 0.7 * apart.mean()
+        assert apart[order[-6:]].mean() > apart.mean()
+
+
+def test_one_update_takes_each_word_for_one_of_any_document(world):
+    words, _, documents, known = world
+    model = taught(world, memory=2000)
+    one = model.posterior_of(words[known], documents[known], updates=1) - model.alpha_
+    settled = model.posterior_of(words[known], documents[known]) - model.alpha_
+    assert np.allclose(one.sum(axis=1), settled.sum(axis=1))
+    assert (one > 0.5).sum() > (settled > 0.5).sum()  # further updates leave a document fewer topics
+
+
 def test_a_posterior_of_other_topics_is_refused(world):
     model = taught(world, memory=2000)
     with pytest.raises(ValueError, match="zeta: shape"):
         model.similarity(world[0][:4], np.ones((2, 3)))
+    k = model.n_components_
+    for asked, match in (
+        (np.ones((2, k - 1)), "asked: shape"),
+        (np.full((2, k), np.nan), "asked: shape"),
+        (model.alpha_[None] * 0.5, "no less than alpha"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            model.likeness(asked, model.alpha_[None])
+    with pytest.raises(NotFittedError):
+        MemoryBoundedTopics(memory=700).allocate(2).likeness(np.ones((1, 1)), np.ones((1, 1)))
 
 
 def test_a_tight_topic_in_the_middle_of_a_wide_one_is_told_apart_by_the_documents_that_show_it():
