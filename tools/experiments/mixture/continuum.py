@@ -62,6 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="also",
         help="patches of the shared clips, as the agent samples them (default: also)",
     )
+    names = [pathlib.Path(clip).stem for clip in CLIPS]
+    parser.add_argument("--clip", nargs="+", choices=names, default=names, help="of these clips (default: all)")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -81,7 +83,7 @@ def _all_rows(args: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if args.clips == "no":
         return
     root = find_data(args.data)
-    for name in CLIPS:
+    for name in (clip for clip in CLIPS if pathlib.Path(clip).stem in args.clip):
         patches, settings = clip_patches(root / name)
         held = np.arange(len(patches)) % HELD_OUT == HELD_OUT - 1
         data = {"stream": DataSet(patches[~held], patches[held])}
@@ -143,12 +145,14 @@ def _rows(
 
     On clips `gap` is to a batch whose prior is measured in what the learner's is, the spread of its first epoch, which
     before a camera is not that of all rows: bounds and densities under two priors differ by more than clumps cost.
-    `gap_own_units` is to the batch that measures its own, as on the other data, where both are the same number.
+    `gap_own_units` is to the batch that measures its own, as on the other data, where both are the same number; of a
+    clip it is told where the method "batch" is asked for.
     """
     first, is_clip = next(iter(data.values())), settings is not None
     settings = {"covariance": where["covariance"], "horizon": len(first.train)} | (settings or {})
     # The batch has no order worth the name: it sees all rows at once.
-    batch, _ = _ours(first, settings | _batch_memory(first.train), COMPRESSION["batch"])
+    batch = functools.cache(lambda: _ours(first, settings | _batch_memory(first.train), COMPRESSION["batch"])[0])
+    has_batch = not is_clip or bool({"batch", "sklearn_bgm"} & set(args.methods))
     limits: dict[bytes, float] = {}  # of batches by their units
     peer = functools.cache(lambda: _sklearn(first, where["covariance"]))
     for order, part in data.items():
@@ -156,9 +160,10 @@ def _rows(
             if method == "quarters" and where["covariance"] == "full":
                 continue
             for memory in args.memory if method in BOUNDED else (None,):
-                limit = batch["log_likelihood"]
+                own_limit = batch()["log_likelihood"] if has_batch else None
+                limit = own_limit
                 if method == "batch":
-                    found = batch
+                    found = batch()
                 elif method == "sklearn_bgm":
                     found = peer()
                 else:
@@ -170,8 +175,9 @@ def _rows(
                             limits[key] = batch_in(units, part, settings)
                         limit = limits[key]
                 what = where | {"memory": memory, "order": order, "method": method}
-                gaps = {"gap": limit, "gap_own_units": batch["log_likelihood"]}
-                yield what | {name: log - found["log_likelihood"] for name, log in gaps.items()} | found
+                gaps = {"gap": limit, "gap_own_units": own_limit}
+                reached = found["log_likelihood"]
+                yield what | {name: None if log is None else log - reached for name, log in gaps.items()} | found
 
 
 def _batch_memory(rows: np.ndarray) -> dict[str, int]:

@@ -9,6 +9,7 @@ from printed import of_schema
 from stillwatch.base.errors import UsageError
 from stillwatch.learn import MemoryBoundedMixture
 from stillwatch.tools.experiments.mixture import continuum
+from stillwatch.tools.experiments.mixture.data import DataSet
 
 BINDING = {
     "dims", "covariance", "memory", "order", "method", "gap", "log_likelihood", "components", "clumps", "singlets",
@@ -64,6 +65,27 @@ def test_a_box_is_uniform_and_goes_from_one_side_to_the_other(capsys):
     assert shuffled.train.max() < 1.0
     rows = run(capsys, "--covariance", "diagonal", "--methods", "quarters", "--shape", "box", "--order", "shuffled")
     assert [(row["data"], row["method"], row["memory"]) for row in rows] == [("box", "quarters", 100)]
+
+
+def test_the_gap_of_a_clip_is_to_a_batch_in_the_learners_units(capsys, monkeypatch, tmp_path):
+    rows = continuum.curve(3, "curve", n_rows=900).train  # one after the other: the first epoch is narrower than all
+    settings = {"max_components": 20, "prior_scale": 0.05}
+    monkeypatch.setattr(continuum, "clip_patches", lambda path: (rows, settings))
+    options = ("--clips", "only", "--clip", "car_overhead", "--data", str(tmp_path))
+    alone = run(capsys, *options, "--methods", "stillwatch")
+    assert [(row["data"], row["memory"], row["gap_own_units"]) for row in alone] == [
+        ("shared clips: surveillance/car_overhead.mp4", 100, None)
+    ]
+    both = {row["method"]: row for row in run(capsys, *options, "--methods", "stillwatch", "batch")}
+    assert both["stillwatch"]["gap"] == alone[0]["gap"]
+    assert both["batch"]["gap"] == 0.0
+    held = np.arange(len(rows)) % continuum.HELD_OUT == continuum.HELD_OUT - 1
+    data = DataSet(rows[~held], rows[held])
+    settings |= {"covariance": "diagonal", "horizon": len(data.train)}
+    learner = MemoryBoundedMixture(memory=100, **settings).fit(data.train)
+    limit = continuum.batch_in({name: learner.clumps_[name] for name in ("shift", "scale")}, data, settings)
+    assert alone[0]["gap"] == pytest.approx(limit - learner.score(data.test))
+    assert both["stillwatch"]["gap_own_units"] != pytest.approx(alone[0]["gap"], abs=1e-3)
 
 
 def test_impossible_sizes_are_refused():
