@@ -16,7 +16,7 @@ from stillwatch.settings import Config
 
 logger = logging.getLogger(__name__)
 
-AHEAD = 8  # frames: as long as scoring waits for a model, the other core has something to do; more gives no more
+AHEAD = 12  # frames: those before a model is due, which teaching goes before, the one that waits for it, and three more
 LONG = 300  # frames: below that a process of its own costs more than it gives
 STATE_EVERY = 8  # frames: so many are described again, at most, where a checkpoint is due or the process is lost
 

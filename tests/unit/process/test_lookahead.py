@@ -14,13 +14,14 @@ from stillwatch.base import Frame, VirtualClock
 from stillwatch.describing import Apart
 from stillwatch.pipeline import Pipeline
 from stillwatch.process import lookahead
-from stillwatch.process.lookahead import AHEAD, Lookahead
+from stillwatch.process.lookahead import Lookahead
 from stillwatch.settings import load_config
 from stillwatch.transport.wire import Model, encode
 from stillwatch.worlds import make_world
 
 SMALL = ["source.width=160", "source.height=120", "patches.memory=600", "scenes.memory=60"]
 N_FRAMES, FIRST_APART, FIRST_SMALLER = 66, 16, 40
+AHEAD = 8  # less than in a run: filled three times, between what happens here
 pytestmark = pytest.mark.usefixtures("two_cores")
 
 
