@@ -18,6 +18,7 @@ p{margin:0 0 12px;max-width:72ch}
 polygon{fill:#c2410c66;stroke:#ff9a4d;stroke-width:2;vector-effect:non-scaling-stroke}
 polygon:hover{fill:#c2410caa}
 polyline{fill:none;stroke:#ff9a4d;stroke-width:2;vector-effect:non-scaling-stroke}
+.corner{stroke-width:11;stroke-linecap:round}
 button{font:inherit;padding:6px 16px;margin:12px 10px 0 0}
 #told{margin-top:10px;font-weight:600}
 """
@@ -33,7 +34,9 @@ function draw(){
  polygons.forEach((p,i)=>make('polygon',p).addEventListener('click',e=>{
   if(open.length)return;e.stopPropagation();polygons.splice(i,1);draw()}));
  if(open.length)make('polyline',open);
+ open.forEach(p=>make('polyline',[p,p]).setAttribute('class','corner'));
 }
+function back(){if(open.length)open.pop();else polygons.pop();draw()}
 function close(){if(open.length>2)polygons.push(open);open=[];draw()}
 box.addEventListener('click',e=>{
  const r=box.getBoundingClientRect(),clip=v=>Math.min(Math.max(v,0),1);
@@ -45,13 +48,14 @@ box.addEventListener('click',e=>{
 addEventListener('keydown',e=>{
  if(e.key==='Enter')close();
  if(e.key==='Escape'){open=[];draw()}
- if(e.key==='Backspace'){e.preventDefault();open.pop();draw()}
+ if(e.key==='Backspace'){e.preventDefault();back()}
 });
 document.querySelector('#save').addEventListener('click',async()=>{
  close();
  const answer=await fetch(location.href,{method:'POST',body:JSON.stringify(polygons)});
  told.textContent=answer.ok?'Saved. This page can be closed.':'Not saved: '+await answer.text();
 });
+document.querySelector('#back').addEventListener('click',back);
 document.querySelector('#clear').addEventListener('click',()=>{polygons=[];open=[];draw()});
 draw();
 """
@@ -67,12 +71,13 @@ def page(jpeg: bytes, width: int, height: int, polygons: object) -> str:
         "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none';img-src data:;connect-src 'self';"
         "style-src 'unsafe-inline';script-src 'unsafe-inline'\">"
         f"<style>{_STYLE}</style></head><body><main><p>Click corners around what must not be watched: a road, a "
-        "neighbour's window, a clock in the picture. Enter, or a click on the first corner, closes an area; Backspace "
-        "takes the last corner back; a click on an area takes it away.</p>"
+        "neighbour's window, a clock in the picture. A click on the first corner, or Enter, closes an area; Undo, or "
+        "Backspace, takes back the last corner, or area; a click on an area takes it away.</p>"
         f"<div id='view' style='max-width:calc(66vh*{width}/{height})'><img "
         f"alt='A frame of the source, {width} by {height} pixels' src='data:image/jpeg;base64,{picture}'>"
         "<svg viewBox='0 0 1 1' preserveAspectRatio='none' role='img' "
-        "aria-label='masked areas'></svg></div><button id='save'>Save</button><button id='clear'>Remove all</button>"
+        "aria-label='masked areas'></svg></div><button id='save'>Save</button><button id='back'>Undo</button>"
+        "<button id='clear'>Remove all</button>"
         f"<div id='told' role='status'></div><script type='application/json' id='given'>{given}</script>"
         f"<script>{_SCRIPT}</script></main></body></html>"
     )

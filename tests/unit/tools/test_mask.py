@@ -135,3 +135,50 @@ def test_an_upright_frame_and_the_button_that_saves_stand_on_one_screen(tmp_path
         assert save["y"] + save["height"] <= height
         drawn = tab.locator("#view svg").bounding_box()
         assert drawn["height"] / drawn["width"] == pytest.approx(288 / 162, rel=0.02)
+
+
+@pytest.mark.slow
+def test_areas_drawn_by_clicks_in_a_browser_are_the_ones_that_are_saved(server):
+    running, done = server
+    for browser in started():
+        tab = browser.new_page(viewport={"width": 900, "height": 700})
+        tab.goto(running.address)
+        tab.locator("#clear").click()
+        for corner in [(0.1, 0.1), (0.4, 0.1), (0.4, 0.5)]:
+            click(tab, corner)
+        tab.keyboard.press("Enter")
+        for corner in [(0.6, 0.6), (0.9, 0.6), (0.75, 0.9), (0.6, 0.6)]:  # the first corner again closes it
+            click(tab, corner)
+        tab.locator("#save").click()
+        tab.get_by_text("Saved.").wait_for()
+        assert done.wait(5)
+    drawn = [[(0.1, 0.1), (0.4, 0.1), (0.4, 0.5)], [(0.6, 0.6), (0.9, 0.6), (0.75, 0.9)]]
+    assert [len(area) for area in running.saved] == [3, 3]
+    assert np.array(running.saved) == pytest.approx(np.array(drawn), abs=0.01)  # clicks are whole pixels
+
+
+@pytest.mark.slow
+def test_each_corner_shows_as_soon_as_it_is_clicked_and_undo_takes_back_the_last_then_the_last_area(server):
+    running, _ = server
+    for browser in started():
+        tab = browser.new_page(viewport={"width": 390, "height": 844})
+        tab.goto(running.address)
+        tab.locator("#clear").click()
+        shown = []
+        for corner in [(0.2, 0.2), (0.6, 0.2), (0.6, 0.6)]:
+            click(tab, corner)
+            shown.append(tab.locator("#view .corner").count())
+        assert shown == [1, 2, 3]
+        click(tab, (0.2, 0.2))
+        assert tab.locator("#view polygon").count() == 1
+        click(tab, (0.8, 0.8))
+        tab.locator("#back").click()
+        assert (tab.locator("#view .corner").count(), tab.locator("#view polygon").count()) == (0, 1)
+        tab.locator("#back").click()
+        assert tab.locator("#view polygon").count() == 0
+
+
+def click(tab, corner):
+    """Click at shares of the picture's width and height."""
+    box = tab.locator("#view svg").bounding_box()
+    tab.mouse.click(box["x"] + corner[0] * box["width"], box["y"] + corner[1] * box["height"])
