@@ -16,6 +16,7 @@ from stillwatch.novelty.rules import (
     EARLY_S,
     HIGHEST_LEVEL,
     IN_EVENT,
+    LASTING_FRAMES,
     LASTING_S,
     LEAST_LEVEL,
     LEAST_LEVEL_DEVIATION,
@@ -33,12 +34,16 @@ _NORMAL = NormalDist()
 
 @dataclass
 class _Watched:
-    """How long each level was seen, and all together, in seconds; the last frame's level and stream time, ns."""
+    """How long each level was seen, and all together, in seconds; the last frame's stream time, ns.
+
+    last, last_ns: levels and stream times of the last frames, the newest first, -1 of none.
+    """
 
     levels_s: np.ndarray = saved_array((LEVEL_BINS,), np.float64, low=0.0)
     seconds: float = saved(0.0, low=0.0)
-    last: float = saved(0.0, low=0.0)
     t_ns: int = saved(-1, low=-1)
+    last: np.ndarray = saved_array((LASTING_FRAMES,), np.float64, low=0.0)
+    last_ns: np.ndarray = saved_array((LASTING_FRAMES,), np.int64, fill=-1, low=-1)
 
 
 class FrameLevel(Recorded):
@@ -97,24 +102,30 @@ class FrameLevel(Recorded):
         return NormalDist(at_low - z_low * deviation, deviation)
 
     def standardise(self, level: float, emptiness: float, t_ns: int) -> float:
-        """Return how many deviations above the usual a level is at stream time `t_ns`, alone or with the last frame.
+        """Return how many deviations above the usual a level is at stream time `t_ns`, alone or as far as it lasts.
 
-        What both reach lasts. The noise of frames, LEAST_LEVEL_DEVIATION, is another in each and averages out: half of
-        its variance is left in two [1]_. What varies in a place, and what is not known of it yet, is the same in both.
+        What all frames since one LASTING_S[0] ago reach lasts. The noise of frames, LEAST_LEVEL_DEVIATION, is another
+        by then and averages out: half of its variance is left in two [1]_. What varies in a place, and what is not
+        known of it yet, is the same in both.
 
         References
         ----------
         .. [1] S. A. Stouffer et al., The American Soldier 1, Princeton 1949, p. 45: deviations of independent tests add
            up over the root of their number.
         """
-        watched = self._watched
         mean, spread = self.usual(emptiness)
-        deviation = max(NARROW * spread, LEAST_LEVEL_DEVIATION * (1.0 + EARLY_S / max(watched.seconds, 0.1 * EARLY_S)))
-        alone = (level - mean) / deviation
-        if watched.t_ns < 0 or t_ns - watched.t_ns > LASTING_S * NS:
-            return alone
-        of_both = math.sqrt(deviation**2 - 0.5 * LEAST_LEVEL_DEVIATION**2)
-        return max(alone, (min(level, watched.last) - mean) / of_both)
+        early = EARLY_S / max(self._watched.seconds, 0.1 * EARLY_S)
+        deviation = max(NARROW * spread, LEAST_LEVEL_DEVIATION * (1.0 + early))
+        of_two = math.sqrt(deviation**2 - 0.5 * LEAST_LEVEL_DEVIATION**2)
+        return max((level - mean) / deviation, (min(level, self._lasting(t_ns)) - mean) / of_two)
+
+    def _lasting(self, t_ns: int) -> float:
+        """Return the lowest level since the last frame that is long enough ago; 0 where that is too long ago."""
+        watched = self._watched
+        ages_s = (t_ns - watched.last_ns) / NS
+        earliest = int(np.argmax(ages_s >= LASTING_S[0]))
+        is_there = watched.last_ns[earliest] >= 0 and LASTING_S[0] <= ages_s[earliest] <= LASTING_S[1]
+        return float(watched.last[: earliest + 1].min()) if is_there else 0.0
 
     @staticmethod
     def rarity(deviations: float) -> float:
@@ -125,7 +136,9 @@ class FrameLevel(Recorded):
         """Remember the level of the frame at stream time `t_ns`."""
         watched = self._watched
         elapsed_s = min(max(t_ns - watched.t_ns, 0) / NS, 1.0) if watched.t_ns >= 0 else 0.0
-        watched.t_ns, watched.last = t_ns, level
+        watched.t_ns = t_ns
+        watched.last[1:], watched.last_ns[1:] = watched.last[:-1], watched.last_ns[:-1]
+        watched.last[0], watched.last_ns[0] = level, t_ns
         watched.seconds += elapsed_s
         watched.levels_s *= 0.5 ** (elapsed_s / self._halflife_s)
         place = min(int(level * LEVEL_BINS / HIGHEST_LEVEL), LEVEL_BINS - 1)

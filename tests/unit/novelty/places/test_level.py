@@ -70,6 +70,21 @@ def test_of_two_frames_the_lower_one_counts_and_one_that_is_high_alone_tells_as_
     assert after_more.standardise(4.8, 1.0, soon) == pytest.approx(after_alike.standardise(4.8, 1.0, soon), abs=0.01)
 
 
+@pytest.mark.parametrize("rate", [5, 10, 25, 60, 90])
+def test_at_any_rate_a_level_lasts_from_three_twentieths_of_a_second_on(rate):
+    n = math.ceil(0.15 * rate)  # frames until then
+    told = []
+    for so_far in range(n + 2):
+        calm = watched(np.append(np.zeros(100 * rate), np.full(so_far, 4.8)), rate=rate)
+        told.append(calm.standardise(4.8, 1.0, round((100 * rate + so_far) / rate * NS)) > TOLD)
+    assert told == [False] * n + [True] * 2
+
+
+def test_one_frame_that_is_low_in_between_ends_what_lasts():
+    levels = np.append(np.zeros(1000), [4.8, 4.8, 0.0, 4.8])
+    assert watched(levels, rate=25).standardise(4.8, 1.0, 1004 * NS // 25) < TOLD
+
+
 def test_what_varies_in_a_busy_place_is_no_less_in_two_frames():
     levels = np.random.default_rng(2).normal(20.0, 8.0, 3000)
     busy = watched(np.append(levels, 40.0))
