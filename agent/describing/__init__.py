@@ -6,12 +6,13 @@ In: `Frame`. Out: `Described`.
 Imports: base, settings, gate, features, epochs, novelty.
 """
 
-from stillwatch.describing.apart import SLOTS_MORE, Apart, Lost, slot_bytes
+from stillwatch.describing.apart import SLOTS_MORE, STATE_EVERY, Apart, Lost, slot_bytes, state_bytes, states_at_once
 from stillwatch.describing.describer import Described, Describer
 from stillwatch.describing.thumbnail import crop_around, encode_within, jpeg_thumbnail, scaled
 
 __all__ = [
     "SLOTS_MORE",
+    "STATE_EVERY",
     "Apart",
     "Described",
     "Describer",
@@ -21,4 +22,6 @@ __all__ = [
     "jpeg_thumbnail",
     "scaled",
     "slot_bytes",
+    "state_bytes",
+    "states_at_once",
 ]

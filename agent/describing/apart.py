@@ -22,7 +22,7 @@ from stillwatch.settings import Config
 ANSWER_WITHIN_S = 30.0  # a frame takes milliseconds: who takes so long is stopped, swapped out or dead
 END_WITHIN_S = 2.0
 SLACK = 4096  # bytes of a slot beside its arrays: what aligns them
-SPARE = 2  # times what the state takes now
+STATE_EVERY = 8  # frames: the state behind every eighth comes back with it
 SLOTS_MORE = 2  # than frames may wait: the one that is handed over, and the one whose rows are in use
 SMALL_BYTES = 32  # a patch, at most, of what rows hold beside the patches: colours, centres, words, masks
 
@@ -56,13 +56,16 @@ class Apart:
         self.answer_within(ANSWER_WITHIN_S)
         with theirs, self.tutor.theirs:
             handles = theirs.fileno(), self._room.descriptor, self.tutor.theirs.fileno(), self.tutor.descriptor
-            call = [sys.executable, "-m", "stillwatch.describing.child", *map(str, handles)]
+            # -P: a file in the folder that we were started in must not stand for a module that it is called like.
+            call = [sys.executable, "-P", "-m", "stillwatch.describing.child", *map(str, handles)]
             self._process = subprocess.Popen(call, pass_fds=handles, stdin=subprocess.DEVNULL)
         self._is_ready = False
-        self._asked: deque[tuple[Frame, int]] = deque()
+        self._asked: deque[tuple[Frame, int, int | None]] = deque()  # with its slot, and where the state behind it goes
+        self._n_asked = 0
         self._slots: deque[int] = deque()  # that are free, as offsets in the room
+        self._states: deque[int] = deque()  # likewise: each is taken before another frame's is put there
         self._held: int | None = None  # the slot whose rows are in use
-        self._picture_bytes = 0
+        self._picture_bytes = self._rows_bytes = self._state_bytes = 0
         try:
             self._say(Setup(config))
         except Lost:
@@ -97,36 +100,46 @@ class Apart:
         height, width = describer.shape
         self._picture_bytes = 4 * height * width + SLACK
         slot = slot_bytes(describer, self._config)
-        first, n_slots = SPARE * room_of(state), self._most + SLOTS_MORE
-        self._room.grow(first + n_slots * slot)
-        self._slots = deque(range(first, first + n_slots * slot, slot))
-        self._held = None
-        self._say(Begin(describer.shape, self._room.put(0, state)))
+        self._rows_bytes, self._state_bytes = slot - self._picture_bytes, state_bytes(describer)
+        slots = range(room_of(state), room_of(state) + (self._most + SLOTS_MORE) * slot, slot)
+        states = range(slots.stop, slots.stop + states_at_once(self._most) * self._state_bytes, self._state_bytes)
+        try:
+            self._room.grow(states.stop)
+        except OSError as error:
+            raise Lost(f"no memory to share with it: {error}") from error
+        self._slots, self._states = deque(slots), deque(states)
+        self._held, self._n_asked = None, 0
+        self._say(Begin(describer.shape, self._room.put(0, state, room_of(state))))
 
-    def ask(self, frame: Frame, *, with_state: bool) -> None:
+    def ask(self, frame: Frame) -> None:
         """Hand over the next frame, of the shape that was begun with."""
         slot = self._slots.popleft()
-        picture = self._room.put(slot, {"grey": frame.grey, "colour": frame.colour})
-        self._asked.append((frame, slot))
+        picture = self._room.put(slot, {"grey": frame.grey, "colour": frame.colour}, self._picture_bytes)
+        self._n_asked += 1
+        state = self._states.popleft() if self._n_asked % STATE_EVERY == 0 else None
+        self._asked.append((frame, slot, state))
         self._say(
             Ask(
-                picture, slot + self._picture_bytes, with_state, frame.source_ns, frame.t_ns, frame.mono_ns,
-                frame.wall_ns, frame.sequence, frame.epoch, int(frame.flags), frame.nav, frame.decoded,
+                picture, slot + self._picture_bytes, self._rows_bytes, state, self._state_bytes, frame.source_ns,
+                frame.t_ns, frame.mono_ns, frame.wall_ns, frame.sequence, frame.epoch, int(frame.flags), frame.nav,
+                frame.decoded,
             )
         )  # fmt: skip
 
     def take(self) -> tuple[Described, State | None]:
-        """Return the oldest frame handed over, described, and the state behind it where it was asked for.
+        """Return the oldest frame handed over, described, and of every STATE_EVERY-th the state behind it.
 
         The rows are valid until the next call.
         """
         told = self._hear()
         assert isinstance(told, Told)
-        frame, slot = self._asked.popleft()
+        frame, slot, state_at = self._asked.popleft()
         if self._held is not None:
             self._slots.append(self._held)
         self._held = slot
         state = {name: array.copy() for name, array in self._room.get(told.state).items()}
+        if state_at is not None:
+            self._states.append(state_at)
         return _described(frame, told, self._room.get(told.arrays)), state or None
 
     def close(self) -> None:
@@ -166,6 +179,17 @@ def slot_bytes(describer: Describer, config: Config) -> int:
     features = describer.features
     rows = describer.rows.memory_bytes()["rows"] + SMALL_BYTES * features.capacity_patches + 4 * features.n_frame_dims
     return 4 * config.source.height * config.source.width + rows + config.exemplars.thumbnail_bytes + 2 * SLACK
+
+
+def states_at_once(most: int) -> int:
+    """Return how many of the frames that wait, and of the one that is handed over, the state is asked behind."""
+    return most // STATE_EVERY + 1
+
+
+def state_bytes(describer: Describer) -> int:
+    """Return what the state behind a frame takes of the shared memory at most: it grows as more of a view is known."""
+    held = sum(sum(stage.memory_bytes().values()) for stage in describer.running().values())
+    return room_of({"held": np.empty(held, np.uint8)}) + SLACK
 
 
 def _described(frame: Frame, told: Told, arrays: dict[str, np.ndarray]) -> Described:

@@ -1,6 +1,6 @@
-"""The process that describes frames for an agent: `python -m stillwatch.describing.child SOCKET MEMORY SOCKET MEMORY`.
+"""The process that works on another core: `python -m stillwatch.describing.child SOCKET MEMORY SOCKET MEMORY`.
 
-The first two are for frames, the others for learners, which are taught between two frames.
+It describes frames, over the first two, and between two of them teaches learners, over the others.
 
 Started by agent/describing/apart.py. It must not write, print or outlive the agent: it ends when the socket does, and
 leaves the signals of the terminal to the agent.
@@ -17,7 +17,7 @@ import threadpoolctl
 
 from stillwatch.base import Frame, FrameFlag, RealClock, prepare_parts, state_of_parts
 from stillwatch.describing.describer import Describer
-from stillwatch.describing.room import Room, room_of
+from stillwatch.describing.room import Place, Room, room_of
 from stillwatch.describing.talk import Ask, Begin, Learnt, Ready, Setup, Teach, Told, hear_request, say
 from stillwatch.epochs import Guests
 
@@ -63,7 +63,7 @@ def _teach(guests: Guests, lessons: socket.socket, school: Room, request: Teach)
     for taught in guests.teach(request.groups, request.epoch, school.get(request.lesson)):
         n_bytes = room_of(taught.state)
         school.grow(out + n_bytes)
-        say(lessons, Learnt(school.put(out, taught.state), taught.reports, taught.seconds))
+        say(lessons, Learnt(school.put(out, taught.state, n_bytes), taught.reports, taught.seconds))
         out += n_bytes
 
 
@@ -76,7 +76,9 @@ def _told(describer: Describer, room: Room, request: Ask) -> Told:
     )  # fmt: skip
     described = describer.describe(frame)
     rows = described.rows
-    state = room.put(0, state_of_parts(describer.running())) if request.with_state else []
+    state: list[Place] = []
+    if request.state_out is not None:
+        state = room.put(request.state_out, state_of_parts(describer.running()), request.state_room)
     if rows is None:
         return Told(described.verdict, describer.stage_seconds, state=state)
     arrays = {
@@ -98,7 +100,7 @@ def _told(describer: Describer, room: Room, request: Ask) -> Told:
         rows.word_shape,
         rows.ready,
         rows.view,
-        room.put(request.out, arrays),
+        room.put(request.out, arrays, request.room),
         state,
     )
 

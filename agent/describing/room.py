@@ -41,17 +41,19 @@ class Room:
         self._memory: mmap.mmap | None = None
 
     def grow(self, n_bytes: int) -> None:
-        """Make the room at least `n_bytes` large; by the process that made it. What stood in it stays."""
+        """Make the room at least `n_bytes` large, what stood in it stays; OSError where the system refuses that."""
         if os.fstat(self.descriptor).st_size < n_bytes:
             os.ftruncate(self.descriptor, n_bytes)
         self.look_again()
 
     def look_again(self) -> None:
-        """See all of the room, after the other process has made it larger."""
+        """See all of the room, after the other process may have made it larger."""
         self._memory = mmap.mmap(self.descriptor, os.fstat(self.descriptor).st_size)
 
-    def put(self, offset: int, arrays: Mapping[str, np.ndarray]) -> list[Place]:
-        """Copy arrays to `offset` and behind; return their places. ValueError where the room ends before them."""
+    def put(self, offset: int, arrays: Mapping[str, np.ndarray], n_bytes: int) -> list[Place]:
+        """Copy arrays to the `n_bytes` from `offset` on; return their places. ValueError where they take more."""
+        if room_of(arrays) > n_bytes:
+            raise ValueError(f"{', '.join(arrays)}: {room_of(arrays)} bytes have {n_bytes} to stand in")
         places = []
         for name, array in arrays.items():
             place = Place(name, offset, array.shape, array.dtype.str)

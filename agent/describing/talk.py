@@ -4,6 +4,7 @@ Used by both ends, agent/describing/apart.py and agent/describing/child.py, over
 whole.
 """
 
+import errno
 import socket
 from typing import Any
 
@@ -29,7 +30,7 @@ class Ready(msgspec.Struct, tag="ready", frozen=True):
 
 
 class Begin(msgspec.Struct, tag="begin", frozen=True):
-    """Go on from this state, with frames of this shape; later states are put where this one stands."""
+    """Go on from this state, with frames of this shape."""
 
     shape: tuple[int, int]
     state: list[Place]
@@ -38,12 +39,14 @@ class Begin(msgspec.Struct, tag="begin", frozen=True):
 class Ask(msgspec.Struct, tag="ask", frozen=True):
     """Describe the frame that stands in a slot, and write its rows to `out`; answered by Told.
 
-    `with_state`: say the state behind it too.
+    `room`: bytes there. `state_out`: where the state behind it goes, in `state_room` bytes; None where nobody asks.
     """
 
     picture: list[Place]
     out: int
-    with_state: bool
+    room: int
+    state_out: int | None
+    state_room: int
     source_ns: int | None
     t_ns: int
     mono_ns: int
@@ -58,7 +61,7 @@ class Ask(msgspec.Struct, tag="ask", frozen=True):
 class Told(msgspec.Struct, tag="told", frozen=True):
     """What a frame was described as; no `rule` where the gate refused it. `seconds`: spent so far, by stage.
 
-    `state`: of gate and camera behind the frame, where it was asked for; valid until the next one is.
+    `state`: of gate and camera behind the frame, where it was asked for.
     """
 
     verdict: Verdict
@@ -96,8 +99,11 @@ _ENCODER = msgspec.msgpack.Encoder(enc_hook=np.generic.item)  # counts of NumPy 
 
 
 def say(connection: socket.socket, message: Request | Answer) -> None:
-    """Send one message whole; OSError where the other end is gone."""
-    connection.send(_ENCODER.encode(message))
+    """Send one message whole; OSError where the other end is gone, or it is longer than anybody would hear."""
+    data = _ENCODER.encode(message)
+    if len(data) > MOST_BYTES:
+        raise OSError(errno.EMSGSIZE, f"a message of {len(data)} bytes, {MOST_BYTES} are heard")
+    connection.send(data)
 
 
 def hear_request(connection: socket.socket) -> Request | None:

@@ -42,9 +42,9 @@ class ApartTutor:
             if self._is_lost:
                 return False
             n_bytes = room_of(arrays)
-            self._room.grow(n_bytes)
             try:
-                say(self._connection, Teach(groups, epoch, self._room.put(0, arrays), n_bytes))
+                self._room.grow(n_bytes)
+                say(self._connection, Teach(groups, epoch, self._room.put(0, arrays, n_bytes), n_bytes))
             except OSError:
                 self._is_lost = True
             return not self._is_lost
@@ -55,12 +55,12 @@ class ApartTutor:
                 return None
             try:
                 answer = hear_answer(self._connection)
+                self._room.look_again()  # it may have grown
             except OSError:
                 answer = None
             if not isinstance(answer, Learnt):
                 self._is_lost = True
                 return None
-            self._room.look_again()  # it may have grown
             return Taught(self._room.get(answer.state), answer.reports, answer.seconds)
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ class Taught:
     state : State
         Of the group's learners, under their names; valid until the next answer is asked for.
     reports : dict of str to dict
-        What the last epoch of each did, `report_`, for those that tell it.
+        What each that has learnt did, `report_`; one that did not, as there was nothing for it, keeps its own.
     seconds : dict of str to float
         CPU that each took.
     """
@@ -96,7 +96,8 @@ class Guests:
                 began = self._clock.thread_cpu_s()
                 teach(self._rows[name], learners, samples, epoch)
                 seconds[name] = self._clock.thread_cpu_s() - began
-            reports = {name: learner.report_ for name, learner in learners.items() if hasattr(learner, "report_")}
+            # A state that is taken over empties the report: what is in one is of this lesson.
+            reports = {name: learner.report_ for name, learner in learners.items() if getattr(learner, "report_", None)}
             yield Taught(state_of_parts(learners), reports, seconds)
 
 

@@ -403,9 +403,11 @@ class Learners(Restorable):
 
     def _take_over(self, group: list[LearnerRow], taught: Taught) -> None:
         """Let our own learners be what became of them elsewhere."""
-        prepare_parts({row.name: self._learners[row.name] for row in group}, taught.state, "taught apart")()
-        for name, report in taught.reports.items():
-            self._learners[name].report_ = report
+        ours = {row.name: self._learners[row.name] for row in group}
+        kept = {name: learner.report_ for name, learner in ours.items() if hasattr(learner, "report_")}
+        prepare_parts(ours, taught.state, "taught apart")()
+        for name, report in (kept | taught.reports).items():
+            ours[name].report_ = report
         self._seconds |= taught.seconds
 
     def _teach(self, groups: Iterator[list[LearnerRow]], samples: EpochSamples, epoch: int) -> None:
@@ -464,7 +466,11 @@ class Learners(Restorable):
         return taken | {"epoch buffers": self._filling.memory_bytes() + self._learning.memory_bytes()}
 
     def lesson_bytes(self) -> int:
-        """Return the most bytes that go to a tutor and come back: an epoch, and twice what is learnt, half of all."""
+        """Return the bytes that a tutor takes beside our own: an epoch, and its learners once more.
+
+        A state is taken over by a learner made beside the old one; what is shared, the lesson and the states that come
+        back, takes less than that.
+        """
         names = [row.name for group in groups_away(self._table) for row in group]
         held = sum(sum(self._learners[name].memory_bytes().values()) for name in names)
         return self._learning.memory_bytes() + held

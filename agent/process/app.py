@@ -226,7 +226,7 @@ class Agent:
             if frame is not None:
                 self._take(frame)
             else:
-                self._ahead.drain()
+                self._see(self._ahead.drain())
                 if self._capture.ended:
                     break
             self.look_after()
@@ -277,14 +277,18 @@ class Agent:
     def _take(self, frame: Frame) -> None:
         if self._recorder is not None:
             frame = self._recorder.frame(frame)
-        for step in self._ahead.step(frame):
+        self._see(self._ahead.step(frame))
+        if self.pipeline.frames == FREEZE_AFTER_FRAMES:
+            gc.collect()
+            gc.freeze()  # what exists now lives as long as we do: no collection need look at it again
+
+    def _see(self, steps: list[Step]) -> None:
+        """Show recorder and clips what frames led to."""
+        for step in steps:
             if self._recorder is not None:
                 self._record(step)
             if self._clips is not None:
                 self._clips.see(step)
-        if self.pipeline.frames == FREEZE_AFTER_FRAMES:
-            gc.collect()
-            gc.freeze()  # what exists now lives as long as we do: no collection need look at it again
 
     def _record(self, step: Step) -> None:
         assert self._recorder is not None
@@ -430,7 +434,7 @@ class Agent:
         `finished`: the source has ended. `at_end`: nothing happens after it, so that no number can be given twice.
         """
         self._saved_ns = self._clock.monotonic_ns()
-        self._ahead.settle()
+        self._see(self._ahead.settle())
         frame = self.pipeline.last_frame
         if frame is None:
             return

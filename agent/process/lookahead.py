@@ -1,4 +1,4 @@
-"""Two cores for a file: while one frame is scored and learnt from, the next ones are judged and described elsewhere.
+"""Two cores for a file: while one frame is scored, the next ones are described elsewhere, and learners taught there.
 
 Called by agent/process/app.py. It must not change any result: frames are described in their order, only while that
 depends on nothing that scoring changes, and again by ourselves where the process that did it is lost.
@@ -18,7 +18,6 @@ logger = logging.getLogger(__name__)
 
 AHEAD = 12  # frames: those before a model is due, which teaching goes before, the one that waits for it, and three more
 LONG = 300  # frames: below that a process of its own costs more than it gives
-STATE_EVERY = 8  # frames: so many are described again, at most, where a checkpoint is due or the process is lost
 
 
 class Lookahead:
@@ -50,7 +49,7 @@ class Lookahead:
         self._waiting: deque[Frame] = deque()  # with the other process
         self._since: list[Frame] = []  # taken since the last state that we know
         self._known: State | None = None  # that state; None where it is our own describer's
-        self._asked = self._taken = 0
+        self._taken = 0
 
     def step(self, frame: Frame) -> list[Step]:
         """Hand over the next frame; return what the frames taken by now led to, in order."""
@@ -59,6 +58,7 @@ class Lookahead:
             self._come_back()
             self._taken += 1
             return [*steps, self._pipeline.step(frame)]
+        self._waiting.append(frame)
         try:
             assert self._apart is not None
             if not self._is_away:
@@ -66,9 +66,7 @@ class Lookahead:
                 self._is_away = True
                 self._pipeline.learners.side_by_side = False  # that core is taken
                 self._pipeline.learners.tutor = self._apart.tutor
-            self._asked += 1
-            self._waiting.append(frame)
-            self._apart.ask(frame, with_state=self._asked % STATE_EVERY == 0)
+            self._apart.ask(frame)
         except Lost as error:
             return self._go_on_alone(error)
         return self._take(self._ahead)

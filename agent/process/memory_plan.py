@@ -4,9 +4,9 @@ Called by agent/process/app.py at start and by `check-config`. It must not estim
 """
 
 from stillwatch.base import ConfigError, VirtualClock
-from stillwatch.describing import SLOTS_MORE, slot_bytes
+from stillwatch.describing import SLOTS_MORE, STATE_EVERY, slot_bytes, state_bytes, states_at_once
 from stillwatch.pipeline import Nowhere, Pipeline
-from stillwatch.process.lookahead import AHEAD, STATE_EVERY
+from stillwatch.process.lookahead import AHEAD
 from stillwatch.settings import Config, Problem
 
 MemoryTable = list[tuple[str, int]]
@@ -24,6 +24,7 @@ def memory_of(pipeline: Pipeline, ahead: int = 0) -> MemoryTable:
     if ahead:
         ring += (ahead + STATE_EVERY) * source.width * source.height * 4
         ring += (ahead + SLOTS_MORE) * slot_bytes(pipeline.describer, pipeline.config)
+        ring += states_at_once(ahead) * state_bytes(pipeline.describer)
     clips = pipeline.config.clips.ring_bytes * CLIPS_AT_ONCE
     beside = {"clips": clips, "lessons": pipeline.learners.lesson_bytes() if ahead else 0}
     return [("frame ring", ring), *((name, n_bytes) for name, n_bytes in beside.items() if n_bytes), *pipeline.memory()]

@@ -6,7 +6,9 @@ import pytest
 from epoch_cases import FRAME_DIMS, PATCH_DIMS, SETTINGS, WORD_DIMS, feed_noise, small_learners
 
 from stillwatch.base import RealClock
+from stillwatch.describing.room import room_of
 from stillwatch.epochs import Guests, Taught
+from stillwatch.epochs.buffer import FrameWords
 from stillwatch.settings import load_config
 
 WIDTHS = {"n_patch_dims": PATCH_DIMS, "n_word_dims": WORD_DIMS, "n_frame_dims": FRAME_DIMS}
@@ -87,6 +89,47 @@ def test_what_is_learnt_elsewhere_is_what_is_learnt_here(tutor, heard):
     assert learnt == here_learnt
     for name, array in here_state.items():
         np.testing.assert_array_equal(state[name], array, err_msg=name)
+
+
+def test_a_learner_that_has_nothing_to_learn_tells_the_same_wherever_it_is_asked():
+    """No word is cut out of a bare wall for an epoch or two: what its topics' last epoch did is told once more."""
+
+    def bare(tutor):
+        learners = small_learners()
+        reports = feed_noise(learners, 0, 4)  # the first epoch, here
+        learners.tutor = tutor
+        for i in range(4, 60):
+            reports.append(learners.activate())
+            rows = np.random.default_rng([5, i]).normal(size=(40, PATCH_DIMS)).astype(np.float32)
+            none = FrameWords(np.zeros((0, WORD_DIMS), np.float32), np.zeros(0, bool), lambda word: b"")
+            learners.offer(i, i * 10**8, rows, np.ones(40, bool), none, rows[0, :FRAME_DIMS], b"jpeg")
+        learners.close()
+        return told(report for report in reports if report is not None)
+
+    tutor = Elsewhere()
+    assert bare(tutor) == bare(None)
+    assert tutor.heard >= 4  # of two groups each
+
+
+def test_what_goes_there_and_comes_back_is_planned():
+    tutor, taken = Elsewhere(), []
+    learners = small_learners()
+    ask, hear = tutor.ask, tutor.hear
+
+    def asked(groups, epoch, arrays):
+        taken.append(room_of(arrays))
+        return ask(groups, epoch, arrays)
+
+    def heard():
+        taught = hear()
+        taken[-1] += room_of(taught.state)
+        return taught
+
+    tutor.ask, tutor.hear = asked, heard
+    learners.tutor = tutor
+    feed_noise(learners, 0, N_FRAMES)
+    learners.close()
+    assert 0 < max(taken) <= learners.lesson_bytes(), (max(taken), learners.lesson_bytes())
 
 
 def test_what_each_learner_took_there_is_told():

@@ -1,8 +1,10 @@
 """Frames described ahead of their turn in another process: the same bits, in the same order, whatever becomes of it."""
 
+import errno
 import functools
 import itertools
 import os
+import pathlib
 import signal
 import time
 
@@ -88,10 +90,13 @@ class Beside:
 
     def step(self, frame):
         if self.processes and frame.sequence == FIRST_APART:
-            until = time.monotonic() + 60.0
-            while not self.processes[-1].is_ready() and time.monotonic() < until:
-                time.sleep(0.02)
+            self.wait()
         return [told(step) for step in self.lookahead.step(frame)]
+
+    def wait(self):
+        until = time.monotonic() + 60.0
+        while not self.processes[-1].is_ready() and time.monotonic() < until:
+            time.sleep(0.02)
 
     def rest(self):
         return [told(step) for step in self.lookahead.settle()]
@@ -181,6 +186,54 @@ def test_a_process_that_is_lost_while_it_teaches_leaves_what_was_learnt_before(b
     seen = [told for frame in frames() for told in beside.step(frame)]
     check_the_same(beside, seen + beside.rest())
     assert beside.n_taught == 0
+
+
+def test_a_process_that_is_lost_while_two_states_are_on_their_way_costs_nothing_but_time():
+    """As far ahead as in a run the state behind a frame is taken when that behind a later one is there already."""
+    made = Beside(lookahead.AHEAD)
+    seen = []
+    for frame in frames():
+        if frame.sequence == N_FRAMES - 3:
+            time.sleep(1.0)  # so that all that waits is described
+            end(made.processes[0])
+        seen += made.step(frame)
+    check_the_same(made, seen + made.rest())
+    made.close()
+
+
+def is_gone(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+@pytest.mark.parametrize("at", [FIRST_APART, FIRST_SMALLER + 1])
+def test_a_process_that_has_ended_before_frames_begin_to_go_there_loses_none(beside, at):
+    seen = []
+    for frame in frames():
+        if frame.sequence == at:
+            beside.wait()
+            end(beside.processes[0])
+            while not is_gone(beside.processes[0].pid):
+                time.sleep(0.02)
+        seen += beside.step(frame)
+    check_the_same(beside, seen + beside.rest())
+
+
+@pytest.mark.parametrize(("at", "goes_on"), [(FIRST_APART, False), (FIRST_APART + 1, True)], ids=["frames", "lessons"])
+def test_a_limit_on_the_size_of_files_that_refuses_shared_memory_is_done_without(beside, monkeypatch, at, goes_on):
+    def refuse(descriptor, n_bytes):
+        raise OSError(errno.EFBIG, "File too large")
+
+    seen = []
+    for frame in frames():
+        if frame.sequence == at:
+            beside.wait()
+            monkeypatch.setattr("os.ftruncate", refuse)
+        seen += beside.step(frame)
+        if frame.sequence == FIRST_SMALLER - 1:
+            assert (beside.pipeline.frames == FIRST_SMALLER - AHEAD) is goes_on
+            monkeypatch.undo()
+            monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    check_the_same(beside, seen + beside.rest())
 
 
 def test_a_process_that_never_starts_is_done_without(beside, caplog):
