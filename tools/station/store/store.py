@@ -8,6 +8,7 @@ import fcntl
 import os
 import pathlib
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -41,6 +42,8 @@ class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQuerie
         super().__init__(address)
         self.said: list[str] = []
         self._file: tuple[int, int] | None = None
+        self._eye: int | None = None  # open on that file for as long as SQLite is: see `fault`
+        self._looks = threading.Lock()
 
     @contextmanager
     def owned(self) -> Iterator[None]:
@@ -69,13 +72,24 @@ class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQuerie
         What SQLite holds in memory hides a damaged file until it reads the page again, and for good where a checkpoint
         writes over it; so the file itself is looked at: whether it is there, is the one that was opened, and begins as
         a store does. `is_whole`: every page of it too, with its indexes.
+
+        The look is through a descriptor that stays open: to close one takes all locks of this process from the file,
+        SQLite's too [1]_. Whoever closed a connection elsewhere then took itself for the last one and removed the log
+        under us, and what was stored from there on was lost with this process.
+
+        References
+        ----------
+        .. [1] SQLite, How To Corrupt An SQLite Database File, section 2.2: POSIX advisory locks canceled by a separate
+           thread doing close().
         """
         if self.path is None:
             return ""
         self.is_suspect &= not is_whole
         try:
-            with self.path.open("rb") as file:
-                found, head = _identity(os.fstat(file.fileno())), file.read(len(_HEAD))
+            found = _identity(self.path.stat())
+            with self._looks:
+                eye = self._eye if found == self._file else None
+                head = _HEAD if eye is None else os.pread(eye, len(_HEAD), 0)
         except FileNotFoundError:
             return f"store {self.path} is gone"
         except OSError:
@@ -109,7 +123,23 @@ class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQuerie
 
     def note_file(self) -> None:
         """Know the file again that is open now."""
-        self._file = None if self.path is None else _identity(self.path.stat())
+        if self.path is None or _identity(self.path.stat()) == self._file:
+            return
+        with self._looks:
+            self._shut_eye()
+            self._eye = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            self._file = _identity(os.fstat(self._eye))
+
+    def close(self) -> None:
+        """Close every connection that nobody uses, and behind them what looks at the file."""
+        super().close()
+        with self._looks:
+            self._shut_eye()
+
+    def _shut_eye(self) -> None:
+        if self._eye is not None:
+            os.close(self._eye)
+        self._eye = self._file = None
 
     def alert_count(self) -> int:
         """Return how many alerts are kept."""

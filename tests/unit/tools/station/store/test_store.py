@@ -1,5 +1,8 @@
 """A store is opened, checked, migrated; a damaged file is set aside and never written to again."""
 
+import subprocess
+import sys
+
 import pytest
 from sqlalchemy import update
 from store_examples import T0, full_alert, score_rows, take
@@ -107,3 +110,39 @@ def test_packed_scores_are_the_scores_and_damage_is_an_error():
         unpack(pack(rows)[:-20])
     with pytest.raises(ValueError, match=f"limit {MOST_SCORES}"):
         pack(score_rows(MOST_SCORES + 1))
+
+
+READS_AND_CLOSES = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("SELECT count(*) FROM alerts").fetchone()
+connection.close()
+"""
+
+
+def read_elsewhere(path):
+    """Open a store in another process, as `sqlite3` or a second command does, and close it."""
+    subprocess.run([sys.executable, "-c", READS_AND_CLOSES, str(path)], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_after_a_look_at_its_file_the_store_still_holds_its_log_against_who_closes_elsewhere(tmp_path, is_whole):
+    path = tmp_path / "s.db"
+    store, _ = open_store(str(path))
+    take(store, full_alert())
+    assert store.fault(is_whole=is_whole) == ""
+    read_elsewhere(path)
+    assert path.with_name("s.db-wal").exists()  # the last one to close removes it
+    store.close()
+
+
+def test_looks_by_a_store_that_begins_anew_see_the_new_file(tmp_path):
+    path = tmp_path / "s.db"
+    store, _ = open_store(str(path))
+    store.begin_anew("it was hit", store.begun)
+    assert store.fault() == ""
+    path.write_bytes(b"no store" * 1000)
+    assert "no longer begins as one" in store.fault()
+    path.unlink()
+    assert store.fault() == f"store {path} is gone"
+    store.close()
