@@ -52,7 +52,7 @@ class Apart:
         self._config, self._most = config, most
         self._room = Room()
         self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.tutor = ApartTutor(ANSWER_WITHIN_S)
+        self.tutor = ApartTutor()
         self.answer_within(ANSWER_WITHIN_S)
         with theirs, self.tutor.theirs:
             handles = theirs.fileno(), self._room.descriptor, self.tutor.theirs.fileno(), self.tutor.descriptor

@@ -76,7 +76,7 @@ class Told(msgspec.Struct, tag="told", frozen=True):
 
 
 class Teach(msgspec.Struct, tag="teach", frozen=True):
-    """Teach groups of learners an epoch; each is answered by Taught, in their order, with arrays from `out` on."""
+    """Teach groups of learners an epoch; each is answered by Learnt, in their order, with arrays from `out` on."""
 
     groups: list[list[str]]
     epoch: int

@@ -13,18 +13,11 @@ from stillwatch.epochs import Taught
 
 
 class ApartTutor:
-    """A `Tutor` of agent/epochs/away.py: once the process is lost, nobody is there.
+    """A `Tutor` of agent/epochs/away.py: once the process is lost, nobody is there."""
 
-    Parameters
-    ----------
-    seconds : float
-        A group that takes longer will not come.
-    """
-
-    def __init__(self, seconds: float):
+    def __init__(self) -> None:
         self._room = Room()
         self._connection, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._connection.settimeout(seconds)
         self._is_lost = False
         self._in_use = threading.Lock()  # so that it is closed between two calls
 

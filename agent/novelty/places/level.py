@@ -34,14 +34,13 @@ _NORMAL = NormalDist()
 
 @dataclass
 class _Watched:
-    """How long each level was seen, and all together, in seconds; the last frame's stream time, ns.
+    """How long each level was seen, and all together, in seconds.
 
     last, last_ns: levels and stream times of the last frames, the newest first, -1 of none.
     """
 
     levels_s: np.ndarray = saved_array((LEVEL_BINS,), np.float64, low=0.0)
     seconds: float = saved(0.0, low=0.0)
-    t_ns: int = saved(-1, low=-1)
     last: np.ndarray = saved_array((LASTING_FRAMES,), np.float64, low=0.0)
     last_ns: np.ndarray = saved_array((LASTING_FRAMES,), np.int64, fill=-1, low=-1)
 
@@ -135,8 +134,8 @@ class FrameLevel(Recorded):
     def learn(self, level: float, t_ns: int, in_event: bool) -> None:
         """Remember the level of the frame at stream time `t_ns`."""
         watched = self._watched
-        elapsed_s = min(max(t_ns - watched.t_ns, 0) / NS, 1.0) if watched.t_ns >= 0 else 0.0
-        watched.t_ns = t_ns
+        before_ns = int(watched.last_ns[0])
+        elapsed_s = min(max(t_ns - before_ns, 0) / NS, 1.0) if before_ns >= 0 else 0.0
         watched.last[1:], watched.last_ns[1:] = watched.last[:-1], watched.last_ns[:-1]
         watched.last[0], watched.last_ns[0] = level, t_ns
         watched.seconds += elapsed_s

@@ -140,10 +140,7 @@ def test_an_upright_frame_and_the_button_that_saves_stand_on_one_screen(tmp_path
 @pytest.mark.slow
 def test_areas_drawn_by_clicks_in_a_browser_are_the_ones_that_are_saved(server):
     running, done = server
-    for browser in started():
-        tab = browser.new_page(viewport={"width": 900, "height": 700})
-        tab.goto(running.address)
-        tab.locator("#clear").click()
+    for tab in cleared(running.address, 900, 700):
         for corner in [(0.1, 0.1), (0.4, 0.1), (0.4, 0.5)]:
             click(tab, corner)
         tab.keyboard.press("Enter")
@@ -160,10 +157,7 @@ def test_areas_drawn_by_clicks_in_a_browser_are_the_ones_that_are_saved(server):
 @pytest.mark.slow
 def test_each_corner_shows_as_soon_as_it_is_clicked_and_undo_takes_back_the_last_then_the_last_area(server):
     running, _ = server
-    for browser in started():
-        tab = browser.new_page(viewport={"width": 390, "height": 844})
-        tab.goto(running.address)
-        tab.locator("#clear").click()
+    for tab in cleared(running.address, 390, 844):
         shown = []
         for corner in [(0.2, 0.2), (0.6, 0.2), (0.6, 0.6)]:
             click(tab, corner)
@@ -176,6 +170,15 @@ def test_each_corner_shows_as_soon_as_it_is_clicked_and_undo_takes_back_the_last
         assert (tab.locator("#view .corner").count(), tab.locator("#view polygon").count()) == (0, 1)
         tab.locator("#back").click()
         assert tab.locator("#view polygon").count() == 0
+
+
+def cleared(address, width, height):
+    """Yield the page in a browser, without the areas that it came with."""
+    for browser in started():
+        tab = browser.new_page(viewport={"width": width, "height": height})
+        tab.goto(address)
+        tab.locator("#clear").click()
+        yield tab
 
 
 def click(tab, corner):

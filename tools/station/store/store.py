@@ -41,8 +41,7 @@ class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQuerie
     def __init__(self, address: str):
         super().__init__(address)
         self.said: list[str] = []
-        self._file: tuple[int, int] | None = None
-        self._eye: int | None = None  # open on that file for as long as SQLite is: see `fault`
+        self._eye: int | None = None  # open on the file for as long as SQLite is: see `fault`
         self._looks = threading.Lock()
 
     @contextmanager
@@ -88,13 +87,13 @@ class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQuerie
         try:
             found = _identity(self.path.stat())
             with self._looks:
-                eye = self._eye if found == self._file else None
-                head = _HEAD if eye is None else os.pread(eye, len(_HEAD), 0)
+                is_other = self._eye is not None and found != _identity(os.fstat(self._eye))
+                head = _HEAD if self._eye is None else os.pread(self._eye, len(_HEAD), 0)
         except FileNotFoundError:
             return f"store {self.path} is gone"
         except OSError:
             return ""  # whoever uses it next says why
-        if self._file is not None and found != self._file:
+        if is_other:
             return f"store {self.path} was replaced by another file while the station used it"
         if head != _HEAD and head:
             return f"store {self.path} is damaged: it no longer begins as one"
@@ -123,12 +122,13 @@ class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQuerie
 
     def note_file(self) -> None:
         """Know the file again that is open now."""
-        if self.path is None or _identity(self.path.stat()) == self._file:
+        if self.path is None:
             return
         with self._looks:
+            if self._eye is not None and _identity(os.fstat(self._eye)) == _identity(self.path.stat()):
+                return
             self._shut_eye()
             self._eye = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            self._file = _identity(os.fstat(self._eye))
 
     def close(self) -> None:
         """Close every connection that nobody uses, and behind them what looks at the file."""
@@ -139,7 +139,7 @@ class Store(AgentQueries, AlertQueries, ScoreQueries, TakingQueries, QueueQuerie
     def _shut_eye(self) -> None:
         if self._eye is not None:
             os.close(self._eye)
-        self._eye = self._file = None
+        self._eye = None
 
     def alert_count(self) -> int:
         """Return how many alerts are kept."""
