@@ -27,7 +27,7 @@ def absent(path: str) -> str:
     where = folder or os.getcwd()
     try:
         names = os.listdir(where)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name with a null byte, which no folder has
         names = []
     near = difflib.get_close_matches(name, names, n=1)
     remedy = f"did you mean {os.path.join(folder, near[0])}?" if near else f"give one that is there; sought in {where}"

@@ -149,7 +149,7 @@ def _disk_source(path: str, config: SourceConfig, clock: Clock) -> Source:
 def _glob_source(path: str, config: SourceConfig, loop: int, live: bool) -> Source:
     from stillwatch.sources.images import ImagesSource, natural_key
 
-    if not GLOB_CHARACTERS & set(path):
+    if not GLOB_CHARACTERS & set(path) or "\0" in path:  # no name has a null byte, and `glob` fails on it
         raise MissingSourceError(absent(path))
     if live:
         raise ConfigError([f"source.uri: live=1 is for folders, {path} is a pattern"])

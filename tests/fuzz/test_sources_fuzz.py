@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 from capture_sources import frame_of
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stillwatch.base.camera import FIXED, MOVING
@@ -73,6 +73,8 @@ def test_broken_images_come_to_a_clear_outcome(tmp_path, suffix):
     st.sampled_from(["rtsp://", "rtsp:", "http://", "v4l2:", "synthetic:", "file://", "folder:", "recording:", "rtsp://u:"]),
     st.text(max_size=40),
 )))  # fmt: skip
+@example("\x00/0")
+@example("folder:a\x00/*.jpg")
 def test_any_uri_is_a_source_or_one_clear_error(uri):
     with contextlib.suppress(AgentError):
         assert open_source(uri, SourceConfig(), RealClock()).info.uri

@@ -152,3 +152,4 @@ def test_a_path_to_nothing_is_told_with_the_nearest_name_there_is(tmp_path, monk
     assert absent(f"{tmp_path}/VID_2213.mov").endswith(f"did you mean {tmp_path}/VID_2231.mov?")
     assert absent("photos").endswith(f"no such file or folder; give one that is there; sought in {tmp_path}")
     assert "sought in nowhere" in absent("nowhere/photos")
+    assert "no such file or folder; give one that is there" in absent("no\x00where/photos")
