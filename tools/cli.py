@@ -74,6 +74,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench transport": ("bench.transport", "messages a second, latency, bytes an hour by link"),
     "bench pipeline": ("bench.pipeline", "frames a second, latency by stage, memory and its slope"),
     "bench find": ("bench.find", "a search by a picture over the shares of 100,000 frames"),
+    "bench survey": ("bench.survey", "a survey's mixture over 100,000 pictures of twelve dives"),
     "bench files": ("bench.files", "frames of a file a second on one core and on all, beside another version"),
     "bench station": (
         "station.bench.command",

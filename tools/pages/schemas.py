@@ -21,7 +21,20 @@ COUNTS: Schema = {"type": "object", "additionalProperties": COUNT}
 NUMBERS: Schema = {"type": "object", "additionalProperties": NUMBER}
 # Columns of measurements that are no numbers; all others are numbers, or null where they do not apply.
 COLUMNS: dict[str, Schema] = dict.fromkeys(
-    ("method", "order", "covariance", "grouping", "part", "encoder", "scene", "clip", "group", "kernel", "size"),
+    (
+        "method",
+        "order",
+        "covariance",
+        "grouping",
+        "part",
+        "encoder",
+        "scene",
+        "clip",
+        "group",
+        "kernel",
+        "size",
+        "tails",
+    ),
     MAYBE_TEXT,
 ) | {"stages": NUMBERS, "baselines": ANY}
 
@@ -191,6 +204,7 @@ SCHEMAS: dict[str, Schema] = {
     "bench transport": _object(rows=_list(ANY)),
     "bench pipeline": _measured("size cores fps p50_ms p99_ms stages rss_mb rss_slope_mb_per_1e5"),
     "bench find": _measured("frames with_shares found seconds cpu_s peak_rss_mb"),
+    "bench survey": _measured("tails rows dives seconds cpu_s peak_rss_mb clusters rounds free_energy"),
     "bench files": _object(clip=TEXT, rows=_list(_object(row=TEXT, fps=NUMBER, turns=_list(NUMBER)))),
     "bench station": _object(rows=_list(ANY)),
     "bench detectors": _measured("method events_found events_total false_alerts median_delay_s seconds"),

@@ -19,6 +19,9 @@ LEAST_TO_SPLIT = 4.0
 LEAST_ON_A_SIDE = 2
 # A cluster that holds no more points than this after a trial was not worth it.
 LEAST_POINTS = 1.0
+# A split that raises F of its cluster's own points by more than this many times the least fall that is accepted is not
+# tried on all points: there it gains what neighbours hand over, which was a few times that fall at most (DECISIONS.md).
+HOPELESS = 30.0
 
 
 @dataclass(frozen=True)
@@ -92,10 +95,14 @@ class _Round:
             return None
         context, state = search.context.for_split()
         sums = items.moments(np.stack([is_first, ~is_first]).astype(np.float64))
-        refined = converge(
-            items, search.prior, context, state, sums, tolerance=search.tolerance, max_rounds=REFINING_ROUNDS
-        )
+        rule = {"tolerance": search.tolerance}
+        refined = converge(items, search.prior, context, state, sums, max_rounds=REFINING_ROUNDS, **rule)
         if refined.clusters.count.min() <= LEAST_POINTS:
+            return None
+        as_one = sums[0].sum(axis=0, keepdims=True), sums[1].sum(axis=1, keepdims=True)
+        unsplit = converge(items, search.prior, context, state, as_one, max_rounds=1, **rule)
+        risen = refined.free_energy - unsplit.free_energy
+        if risen > HOPELESS * search.tolerance * abs(self.fit.free_energy):
             return None
         return own[refined.expected.q[1] > 0.5]
 

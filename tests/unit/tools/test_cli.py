@@ -71,7 +71,7 @@ READERS = {
 # Those that read no path of the user's; experiments other than survey-scenes take --data alone, in one place.
 WITHOUT_PATHS = {
     "demo", "keygen", "linksim", "warm-up", "reference", "thin-page", "wire-page", "bench mixture", "bench transport",
-    "bench pipeline", "bench station", "bench find",
+    "bench pipeline", "bench station", "bench find", "bench survey",
 }  # fmt: skip
 
 

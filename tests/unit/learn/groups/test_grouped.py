@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from stillwatch.learn import GroupedMixture, MemoryBoundedMixture
+from stillwatch.learn.groups import splitting
 
 
 def two_dives(n=400, seed=0):
@@ -164,3 +165,17 @@ def test_settings_are_above_zero(name):
 def test_weights_are_one_of_three_rules():
     with pytest.raises(ValueError, match="weights: 'equal' is not one of"):
         GroupedMixture(weights="equal").fit(np.eye(3))
+
+
+def test_splits_that_a_cluster_alone_finds_worse_are_not_tried_on_all_points(monkeypatch):
+    X, groups, _ = two_dives(4000)
+    tried = []
+    on_all = splitting.normalise
+    monkeypatch.setattr(splitting, "normalise", lambda logs: tried.append(0) or on_all(logs))
+    early = GroupedMixture(c_width=0.05).fit(X, groups=groups)
+    n_early = len(tried)
+    monkeypatch.setattr(splitting, "HOPELESS", np.inf)
+    late = GroupedMixture(c_width=0.05).fit(X, groups=groups)
+    assert n_early < len(tried) - n_early
+    assert early.free_energies_ == late.free_energies_
+    assert np.array_equal(early.labels_, late.labels_)
