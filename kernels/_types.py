@@ -6,7 +6,7 @@ Imported by the modules of kernels/. It must not hold a kernel or any value but 
 from numba import types
 
 f4, f8, i1, i2, i4, i8 = (types.float32, types.float64, types.int8, types.int16, types.int32, types.int64)
-u1, u2, b1 = types.uint8, types.uint16, types.boolean
+u1, u2, u4, b1 = types.uint8, types.uint16, types.uint32, types.boolean
 
 
 def vector(dtype):

@@ -4,11 +4,13 @@ Called by agent/gate/measures.py, agent/features/shrinking.py and agent/features
 which size is wanted. `means_of_blocks` is no kernel, and allocates: the wings that ask have no owner in common.
 """
 
+from collections import namedtuple
+
 import numpy as np
 from numba import types
 
 from stillwatch.kernels._jit import kernel
-from stillwatch.kernels._types import f4, f8, i4, i8, matrix, read_matrix, u1, u2, vector
+from stillwatch.kernels._types import f4, f8, i4, i8, matrix, read_matrix, read_vector, u1, u2, u4, vector
 
 LEAST_BLOCK, MOST_BLOCK = 3, 256  # pixels along a side: below, OpenCV rounds otherwise; above, sums are not exact
 _CHANNELS = 3
@@ -112,6 +114,77 @@ def means_of_blocks(
     exact = np.empty((rows, columns), np.float32)
     exact_means(flat, down, across, *work, exact)
     return exact
+
+
+# Read-only tables for one size of picture and one smaller; made by agent/features/shrinking.py. Values of a row of the
+# picture are sorted by phase (column modulo those of a period), those of a smaller row likewise: sums are contiguous.
+# Indices of single values are unsigned: none can count from the end, which would have to be asked of each.
+AreaPlan = namedtuple(
+    "AreaPlan",
+    (
+        "values",  # (n_sorted,) uint32: value of a row of the picture at each place of the sorted row
+        "starts",  # (n_taps, n_phases) int64: first place of each tap of a phase
+        "weights",  # (n_taps, n_phases * length) float32: of each tap, phase by phase
+        "places",  # (n_columns * channels,) uint32: where each value of a smaller row stands among the phases
+        "rows",  # (n_rows, n_row_taps) int64: rows of the picture that each smaller row covers
+        "row_weights",  # (n_rows, n_row_taps) float32; 0 behind the last
+    ),
+)
+area_plan_type = types.NamedTuple(
+    (read_vector(u4), read_matrix(i8), read_matrix(f4), read_vector(u4), read_matrix(i8), read_matrix(f4)), AreaPlan
+)
+
+
+@kernel(types.void(read_matrix(u1), i8, area_plan_type, vector(f4), vector(f4)))
+def _shrink_row(image, y, plan, line, across):
+    """Write the weighted sums over row y of a picture, phase by phase, (n_phases * length,)."""
+    n_taps, n_phases = plan.starts.shape
+    length = across.shape[0] // n_phases
+    row = image[y]
+    for j in range(line.shape[0]):
+        line[j] = np.float32(row[plan.values[j]])
+    for phase in range(n_phases):
+        own = slice(phase * length, (phase + 1) * length)
+        out = across[own]
+        for tap in range(n_taps):
+            first = plan.starts[tap, phase]
+            source, weights = line[first : first + length], plan.weights[tap, own]
+            if tap == 0:
+                for j in range(length):
+                    out[j] = source[j] * weights[j]
+            else:
+                for j in range(length):
+                    out[j] += source[j] * weights[j]
+
+
+@kernel(types.void(read_matrix(u1), area_plan_type, vector(f4), vector(f4), vector(f4), matrix(u1)))
+def shrink_areas(image, plan, line, across, total, out):
+    """Write the mean of the area that each pixel of a smaller picture covers, parts of pixels by their share, rounded.
+
+    Sums are taken in OpenCV's order (INTER_AREA, float32): along a row, then over rows, from the top left.
+
+    image : (height, width * channels) uint8, read only
+    line : (n_sorted,);  across, total : (n_phases * length,), float32, workspaces
+    out : (n_rows, n_columns * channels) uint8, written
+    """
+    held = -1  # row of the picture whose sums stand in `across`: two smaller rows may share it
+    for r in range(out.shape[0]):
+        for tap in range(plan.rows.shape[1]):
+            weight = plan.row_weights[r, tap]
+            if not weight > 0.0:
+                break
+            if plan.rows[r, tap] != held:
+                held = plan.rows[r, tap]
+                _shrink_row(image, held, plan, line, across)
+            if tap == 0:
+                for j in range(total.shape[0]):
+                    total[j] = weight * across[j]
+            else:
+                for j in range(total.shape[0]):
+                    total[j] += weight * across[j]
+        row = out[r]
+        for j in range(row.shape[0]):
+            row[j] = np.uint8(np.rint(total[plan.places[j]]))
 
 
 @kernel(types.void(read_matrix(f4), f8, matrix(f8)))

@@ -247,17 +247,36 @@ class Composed(Restorable):
 # -- names and hashes ----------------------------------------------------------------------------------------
 
 
-def state_hash(state: State) -> str:
-    """Return 16 hex digits over names, dtypes, shapes and bytes of a flat state, whatever its order.
+class StateDigest:
+    """The hash of a state that comes in pieces, by rising name: what stands early is hashed before the rest is known.
 
     It hashes bits, not values: -0.0 and 0.0 differ.
     """
-    digest = hashlib.sha256()
-    for name in sorted(state):
-        array = np.ascontiguousarray(state[name])
-        digest.update(f"{name}|{array.dtype.str}|{np.shape(state[name])}|".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()[:16]
+
+    def __init__(self) -> None:
+        self._digest, self._last = hashlib.sha256(), ""
+
+    def add(self, state: State) -> None:
+        """Take a piece in; ValueError where a name does not come after all of those before."""
+        for name in sorted(state):
+            if name <= self._last:
+                raise ValueError(f"{name} is hashed after {self._last}: names must rise")
+            self._last = name
+            array = np.ascontiguousarray(state[name])
+            self._digest.update(f"{name}|{array.dtype.str}|{np.shape(state[name])}|".encode())
+            self._digest.update(array.reshape(-1).view(np.uint8).data)
+
+    @property
+    def text(self) -> str:
+        """16 hex digits over names, dtypes, shapes and bytes of what was added."""
+        return self._digest.hexdigest()[:16]
+
+
+def state_hash(state: State) -> str:
+    """Return 16 hex digits over names, dtypes, shapes and bytes of a flat state, whatever its order."""
+    digest = StateDigest()
+    digest.add(state)
+    return digest.text
 
 
 def with_prefix(prefix: str, state: State) -> State:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, check_arrays
+from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, StateDigest, check_arrays, with_prefix
 from stillwatch.epochs.buffer import note_of, unpack_payload
 from stillwatch.epochs.models import Models
 from stillwatch.epochs.registry import LearnerRow, ShownExamples, ShownExemplars, ShownModel
@@ -203,6 +203,30 @@ class Told(Restorable):
 
     def memory_bytes(self) -> dict[str, int]:
         return {}
+
+
+class LearntHash:
+    """The hash of what all learners have learnt, taken learner by learner: the same as of the whole state.
+
+    Parameters
+    ----------
+    learners : dict of str to learner
+    """
+
+    def __init__(self, learners: dict[str, Any]):
+        self._learners, self._digest = learners, StateDigest()
+        self._left = sorted(learners, key=lambda name: f"{name}.")  # as the names of their arrays are sorted
+
+    def take(self, but: set[str]) -> None:
+        """Take in the learners up to the first, by name, of those that have not learnt yet."""
+        while self._left and self._left[0] not in but:
+            name = self._left.pop(0)
+            self._digest.add(with_prefix(name, self._learners[name].state()))
+
+    @property
+    def text(self) -> str:
+        """16 hex digits, once all are taken in."""
+        return self._digest.text
 
 
 class NearestExemplar(Restorable):

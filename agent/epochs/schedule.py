@@ -45,7 +45,7 @@ from stillwatch.epochs.registry import (
     side_by_side,
     teach,
 )
-from stillwatch.epochs.report import EpochReport, NearestExemplar, Told, model_report
+from stillwatch.epochs.report import EpochReport, LearntHash, NearestExemplar, Told, model_report
 from stillwatch.learn import MemoryBoundedTopics
 from stillwatch.settings import MAX_EPOCH_FRAMES, Config
 
@@ -391,7 +391,10 @@ class Learners(Restorable):
         finally:
             if helper is not None:
                 helper.result()
-        for group in away:
+        hashed = LearntHash(self._learners)
+        for i, group in enumerate(away):
+            # What has learnt is hashed while the others learn elsewhere: a frame may wait for the last of them.
+            hashed.take(but={name for group_names in names[i:] for name in group_names})
             assert tutor is not None
             if (taught := tutor.hear()) is not None:
                 self._take_over(group, taught)
@@ -399,7 +402,8 @@ class Learners(Restorable):
                 self._teach(iter([group]), samples, epoch)
         self._learnt = (buffer.n_patches, buffer.n_frames)
         buffer.clear()
-        self._hash = state_hash(state_of_parts(self._learners))  # here, as no frame waits for it
+        hashed.take(but=set())
+        self._hash = hashed.text
 
     def _take_over(self, group: list[LearnerRow], taught: Taught) -> None:
         """Let our own learners be what became of them elsewhere."""

@@ -6,7 +6,6 @@ lens is no other kind of camera.
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 
 from stillwatch.base import (
@@ -23,6 +22,7 @@ from stillwatch.base import (
     saved,
     saved_array,
 )
+from stillwatch.features import shrunk
 from stillwatch.gate import compare_blocks
 from stillwatch.novelty.rules import (
     DECISION_FRAMES,
@@ -88,7 +88,7 @@ class CameraMotion(Restorable):
         # Once the kind is known there is time: every few frames are enough.
         is_first, is_due = seen.n_frames == 0, not seen.decided or seen.n_frames % FIRST_LAG == 0
         if is_first or (seen.n_frames >= FIRST_LAG and is_due):
-            small = cv2.resize(grey, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA).astype(np.float32)
+            small = shrunk(grey, HEIGHT, WIDTH).astype(np.float32)
             if is_first:
                 seen.first[:], seen.first_ns = small, max(t_ns, 0)
             else:

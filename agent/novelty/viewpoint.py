@@ -25,6 +25,7 @@ from stillwatch.base import (
     split_off,
     with_prefix,
 )
+from stillwatch.features import shrunk
 from stillwatch.novelty.rules import (
     AVERAGED_S,
     CALM_LOOK_S,
@@ -149,7 +150,7 @@ class Viewpoints(Restorable):
         """Let a frame into the averaged picture, the first one and those after a pause as they are."""
         seen, scale = self._seen, min(VIEW_SIDE / max(grey.shape), 1.0)
         seen.height, seen.width = (max(round(side * scale), 1) for side in grey.shape)
-        small = cv2.resize(grey, (seen.width, seen.height), interpolation=cv2.INTER_AREA)
+        small = shrunk(grey, seen.height, seen.width)
         elapsed_s = max(t_ns - seen.t_ns, 0) / NS if seen.t_ns >= 0 else np.inf
         cv2.accumulateWeighted(small, self._shown(self._picture), 1.0 - 0.5 ** (elapsed_s / AVERAGED_S))
         seen.t_ns = t_ns

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stillwatch.transport.mirror.values import Gaussian, covariance_of, from_moments
+from stillwatch.transport.mirror.values import Gaussian, all_from_moments, covariance_of, from_moments
 from stillwatch.transport.wire import Model
 
 
@@ -94,11 +94,11 @@ def _triangle(n_dims: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unpack_triangle(packed: np.ndarray, n_dims: int) -> np.ndarray:
-    """Return the symmetric matrix (d, d) of a lower triangle (d (d + 1) / 2,) row by row."""
-    matrix = np.zeros((n_dims, n_dims))
+    """Return the symmetric matrices (..., d, d) of lower triangles (..., d (d + 1) / 2) row by row."""
+    matrix = np.zeros((*packed.shape[:-1], n_dims, n_dims))
     rows, columns = _triangle(n_dims)
-    matrix[rows, columns] = packed
-    matrix[columns, rows] = packed
+    matrix[..., rows, columns] = packed
+    matrix[..., columns, rows] = packed
     return matrix
 
 
@@ -124,17 +124,14 @@ def posterior_gaussians(summary: MixtureSummary) -> list[Gaussian]:
     means = (strength * summary.prior_mean + n[:, None] * summary.means) / (strength + n)[:, None]
     shift = summary.means - summary.prior_mean
     pull = strength * n / (strength + n)
-    prior = unpack_triangle(summary.prior_scale, summary.n_dims) if summary.is_full else 2.0 * summary.prior_scale
-    found = []
-    for k in range(len(n)):
-        if summary.covariances is None:
-            assert summary.variances is not None
-            scatter = n[k] * summary.variances[k] + pull[k] * shift[k] ** 2 + prior
-        else:
-            scatter = n[k] * unpack_triangle(summary.covariances[k], summary.n_dims)
-            scatter += pull[k] * np.outer(shift[k], shift[k]) + prior
-        found.append(from_moments(means[k], scatter / (summary.wishart_dof + n[k])))
-    return found
+    if summary.covariances is None:
+        assert summary.variances is not None
+        scatter = n[:, None] * summary.variances + pull[:, None] * shift**2 + 2.0 * summary.prior_scale
+        return all_from_moments(means, scatter / (summary.wishart_dof + n)[:, None])
+    prior, n, pull = unpack_triangle(summary.prior_scale, summary.n_dims), n[:, None, None], pull[:, None, None]
+    scatter = n * unpack_triangle(summary.covariances, summary.n_dims)
+    scatter += pull * (shift[:, :, None] * shift[:, None, :]) + prior
+    return all_from_moments(means, scatter / (summary.wishart_dof + n))
 
 
 def moments_of(

@@ -54,6 +54,19 @@ def from_moments(mean: np.ndarray, covariance: np.ndarray) -> Gaussian:
     return Gaussian(mean, -np.log2(np.diag(whitener)), whitener)
 
 
+def all_from_moments(means: np.ndarray, covariances: np.ndarray) -> list[Gaussian]:
+    """Return the Gaussians of means (k, d) and variances (k, d) or covariance matrices (k, d, d), as `from_moments`."""
+    if covariances.ndim == 2:
+        log_spreads = np.log2(np.sqrt(np.maximum(covariances, 4.0**-LOG_LIMIT)))
+        return [Gaussian(mean, log_spread, None) for mean, log_spread in zip(means, log_spreads, strict=True)]
+    try:
+        whiteners = np.tril(np.linalg.inv(np.linalg.cholesky(covariances)))
+    except np.linalg.LinAlgError:  # one of them needs jitter
+        return [from_moments(mean, covariance) for mean, covariance in zip(means, covariances, strict=True)]
+    log_spreads = -np.log2(np.diagonal(whiteners, axis1=1, axis2=2))
+    return [Gaussian(*parts) for parts in zip(means, log_spreads, whiteners, strict=True)]
+
+
 def _factor(covariance: np.ndarray) -> np.ndarray:
     """Return the Cholesky factor, of the diagonal alone where no jitter up to the variances themselves helps."""
     n_dims = len(covariance)

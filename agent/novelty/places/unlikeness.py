@@ -117,8 +117,10 @@ class Unlikeness(Composed):
         sightings = self._habituation.mark(sightings, rows)
         familiar = self._familiar[: len(unlikeness)]
         self._habituation.familiar(sightings, rows.grid_shape, familiar)
-        news = [1.0 - float(familiar[sighting.patches].mean()) for sighting in sightings]
-        return [replace(one, strange=one.strange * share) for one, share in zip(sightings, news, strict=True)]
+        return [
+            replace(one, strange=one.strange * (1.0 - float(familiar[one.patches].mean()))) if one.strange else one
+            for one in sightings
+        ]
 
     def _take_off_what_is_no_thing(
         self, baseline: Baseline, unlikeness: np.ndarray, news: np.ndarray, rows: Rows, t_ns: int

@@ -206,12 +206,13 @@ class Habituation(Composed):
     def _compare(self, marks: np.ndarray, who: np.ndarray) -> None:
         """Learn how far things are from themselves a second ago: from the nearest mark of the same visit."""
         seen, spread = self._seen, self._axes.spread
-        steps = marks[:, None, :] - seen.last[None, :, :]
-        squares = ((steps / spread) ** 2).sum(axis=2)
-        squares[(who[:, None] != seen.who_last[None, :]) | (who[:, None] < 0)] = np.inf
+        ours, theirs = np.nonzero((who[:, None] == seen.who_last[None, :]) & (who[:, None] >= 0))
+        steps = marks[ours] - seen.last[theirs]
+        squares = np.full((len(marks), len(seen.last)), np.inf)
+        squares[ours, theirs] = ((steps / spread) ** 2).sum(axis=1)
         nearest = squares.argmin(axis=1)
         found = np.flatnonzero(np.isfinite(squares[np.arange(len(marks)), nearest]))
-        self._axes.learn_itself(steps[found, nearest[found]])
+        self._axes.learn_itself(marks[found] - seen.last[nearest[found]])
 
     def _generator(self) -> np.random.Generator:
         self._seen.turns += 1

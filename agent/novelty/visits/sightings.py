@@ -107,9 +107,9 @@ def look_of(patches: np.ndarray, unlikeness: np.ndarray, rows: Rows, box: Box) -
     core = patches[unlikeness[patches] >= np.median(unlikeness[patches])]
     colours = rows.colours[core].astype(np.float64)
     shape = np.log([len(patches), box[3] - box[1], box[2] - box[0]])
-    return np.concatenate(
-        [shape, rows.plain[core].mean(axis=0, dtype=np.float64), colours.mean(axis=0), colours.std(axis=0)]
-    )
+    colour = colours.mean(axis=0)
+    deviation = np.sqrt(((colours - colour) ** 2).mean(axis=0))
+    return np.concatenate([shape, rows.plain[core].mean(axis=0, dtype=np.float64), colour, deviation])
 
 
 def squared_distances(look: np.ndarray, others: np.ndarray, unit: np.ndarray, whole: bool = True) -> np.ndarray:
@@ -120,4 +120,5 @@ def squared_distances(look: np.ndarray, others: np.ndarray, unit: np.ndarray, wh
     squares = ((others - look) / unit) ** 2
     parts = [squares[:, :SHAPE_DIMS], squares[:, SHAPE_DIMS:-COLOUR_DIMS], squares[:, -COLOUR_DIMS:]]
     parts = parts if whole else parts[1:]
-    return np.mean([part.mean(axis=1) for part in parts], axis=0)
+    means = [part.mean(axis=1) for part in parts]
+    return np.asarray(sum(means[1:], means[0]) / len(means))

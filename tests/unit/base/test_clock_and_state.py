@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stillwatch.base.clock import RealClock, VirtualClock
-from stillwatch.base.state import split_off, state_hash, with_prefix, without_prefix
+from stillwatch.base.state import StateDigest, split_off, state_hash, with_prefix, without_prefix
 
 
 def test_a_virtual_sleep_moves_both_times_and_returns_at_once():
@@ -51,6 +51,32 @@ def test_the_order_of_names_does_not_change_the_hash():
 )
 def test_any_difference_changes_the_hash(other):
     assert state_hash(other) != state_hash(STATE)
+
+
+def test_a_state_in_pieces_hashes_as_the_whole():
+    digest = StateDigest()
+    for name, array in sorted(STATE.items()):
+        digest.add({name: array})
+    assert digest.text == state_hash(STATE)
+
+
+def test_a_piece_that_comes_too_late_is_refused():
+    digest = StateDigest()
+    digest.add({"b": STATE["b"]})
+    with pytest.raises(ValueError, match="a is hashed after b"):
+        digest.add({"a": STATE["a"]})
+
+
+def test_every_kind_of_array_is_hashed():
+    state = {
+        "none": np.zeros((0, 3)),
+        "text": np.array(["a", "bc"]),
+        "true": np.array(True),
+        "wide": np.zeros((2, 3), "<i2"),
+    }
+    hashes = {state_hash({name: array}) for name, array in state.items()}
+    assert len(hashes) == len(state)
+    assert state_hash({**state, "text": np.array(["a", "bd"])}) != state_hash(state)
 
 
 def test_a_strided_view_hashes_as_its_copy():

@@ -91,6 +91,14 @@ def test_a_restart_at_any_frame_goes_on_with_the_same_bits(make, cut):
     assert np.array_equal(second.models["patches"].score_samples(rows), whole.models["patches"].score_samples(rows))
 
 
+def test_the_hash_taken_learner_by_learner_is_that_of_the_whole_state(make):
+    learners = make()
+    feed(learners, 0, 20)
+    by_learner = learners.learner_hash()
+    learners.restore(learners.state())  # what a restored state's hash is nobody has taken yet
+    assert learners.learner_hash() == by_learner
+
+
 def test_the_seed_decides_which_patches_are_learnt(make):
     one, same, other = make(), make(), make("agent.seed=1")
     for learners in (one, same, other):

@@ -69,6 +69,27 @@ def test_blocks_that_opencv_rounds_otherwise_or_sums_are_not_exact_of_are_not_ta
     assert not pictures.takes_blocks(3, 257)
 
 
+def test_areas_are_weighted_sums_phase_by_phase():
+    """Two smaller columns for three, the first row by itself, the next a mean of two: by hand."""
+    image = np.array([[0, 30, 60, 90, 120, 150], [10, 10, 10, 10, 10, 10], [30, 30, 30, 30, 30, 30]], np.uint8)
+    third = np.float32(1.0 / 3.0)
+    plan = pictures.AreaPlan(
+        values=np.array([0, 3, 1, 4, 2, 5], np.uint32),  # phases of three columns, two periods
+        starts=np.array([[0, 2], [2, 4]]),
+        weights=np.array([[2 * third] * 2 + [third] * 2, [third] * 2 + [2 * third] * 2], np.float32),
+        places=np.array([0, 2, 1, 3], np.uint32),
+        rows=np.array([[0, 1], [1, 2]]),
+        row_weights=np.array([[1.0, 0.0], [0.5, 0.5]], np.float32),
+    )
+    for table in plan:
+        table.setflags(write=False)
+    out = np.zeros((2, 4), np.uint8)
+    work = np.zeros(6, np.float32), np.zeros(4, np.float32), np.zeros(4, np.float32)
+    pictures.shrink_areas(image, plan, *work, out)
+    assert out.tolist() == [[10, 50, 100, 140], [20, 20, 20, 20]]
+    assert_no_allocation(pictures.shrink_areas, image, plan, *work, out)
+
+
 def test_powers_are_those_of_numpy_in_float64():
     lab = RNG.normal(0.0, 40.0, (50, 3)).astype(np.float32)
     out = np.zeros((50, 9))
