@@ -7,7 +7,7 @@ Imports: the agent, transport, tools.shared, tools.tables.
 
 from stillwatch.tools.survey.agreement import Agreement, agreement
 from stillwatch.tools.survey.describe import Described, describe_dives, describe_images
-from stillwatch.tools.survey.dives import segments_of, whole_blocks
+from stillwatch.tools.survey.dives import n_searches, segments_of, whole_blocks
 from stillwatch.tools.survey.pictures import Dive, Picture, dives_of, labels_of, named_few
 from stillwatch.tools.survey.reduce import principal_coordinates, whitened
 from stillwatch.tools.survey.segments import NONE, PATCHES, SUPERPIXELS, best_segments
@@ -26,6 +26,7 @@ __all__ = [
     "describe_images",
     "dives_of",
     "labels_of",
+    "n_searches",
     "named_few",
     "principal_coordinates",
     "segments_of",

@@ -19,6 +19,8 @@ from stillwatch.tools.survey.reduce import Axes, principal_axes
 AXES_FROM = 20_000
 # More pictures than this are clumped dive by dive, and drawn again as so many points.
 MOST_POINTS = 100_000
+# Searches of a mixture, and of how many pictures at most: single splits end early where there are few (DECISIONS.md).
+SEARCHES, FEW_PICTURES = 5, 10_000
 CLUMP_MEMORY = 2_000
 
 
@@ -66,6 +68,11 @@ def clump(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return kept["mean"], kept["count"], variances
 
 
+def n_searches(n_pictures: int) -> int:
+    """Return how many searches a survey's mixture makes of pictures: several where they are few."""
+    return SEARCHES if n_pictures <= FEW_PICTURES else 1
+
+
 def cluster_dives(
     rows: np.ndarray, dives: np.ndarray, names: list[str], machines: Machines, *, c_width: float, n_jobs: int
 ) -> Found:
@@ -73,7 +80,7 @@ def cluster_dives(
 
     rows : (n, n_dims) float64;  dives : (n,) int64, places in `names`
     """
-    model = GroupedMixture(c_width=c_width, n_drawn=MOST_POINTS, n_jobs=n_jobs)
+    model = GroupedMixture(c_width=c_width, n_drawn=MOST_POINTS, n_init=n_searches(len(rows)), n_jobs=n_jobs)
     if len(rows) <= MOST_POINTS:
         model.fit(rows, groups=dives)
     else:

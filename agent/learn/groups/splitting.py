@@ -22,6 +22,9 @@ LEAST_POINTS = 1.0
 # A split that raises F of its cluster's own points by more than this many times the least fall that is accepted is not
 # tried on all points: there it gains what neighbours hand over, which was a few times that fall at most (DECISIONS.md).
 HOPELESS = 30.0
+# With so many items, rounds stop this many times earlier while splits are still found: what they would polish, the next
+# split moves again. Before a search ends they go on to the end, and every cluster is tried once more.
+MANY_ITEMS, COARSER = 50_000, 10.0
 
 
 @dataclass(frozen=True)
@@ -95,12 +98,13 @@ class _Round:
             return None
         context, state = search.context.for_split()
         sums = items.moments(np.stack([is_first, ~is_first]).astype(np.float64))
-        rule = {"tolerance": search.tolerance}
-        refined = converge(items, search.prior, context, state, sums, max_rounds=REFINING_ROUNDS, **rule)
+        refined = converge(
+            items, search.prior, context, state, sums, tolerance=search.tolerance, max_rounds=REFINING_ROUNDS
+        )
         if refined.clusters.count.min() <= LEAST_POINTS:
             return None
         as_one = sums[0].sum(axis=0, keepdims=True), sums[1].sum(axis=1, keepdims=True)
-        unsplit = converge(items, search.prior, context, state, as_one, max_rounds=1, **rule)
+        unsplit = converge(items, search.prior, context, state, as_one, tolerance=search.tolerance, max_rounds=1)
         risen = refined.free_energy - unsplit.free_energy
         if risen > HOPELESS * search.tolerance * abs(self.fit.free_energy):
             return None
@@ -136,13 +140,16 @@ def search_clusters(items: Items, search: Search, state: np.ndarray, fit: Fit | 
     """
     sums = items.moments(np.ones((1, len(items)))) if fit is None else (fit.expected.moments, fit.expected.mass)
     trace: list[float] = []
+    tolerance = search.tolerance * (COARSER if len(items) >= MANY_ITEMS else 1.0)
     while True:
         is_sparse = search.is_sparse and len(tally) > 1
-        fit = converge(
-            items, search.prior, search.context, state, sums, tolerance=search.tolerance, is_sparse=is_sparse
-        )
+        fit = converge(items, search.prior, search.context, state, sums, tolerance=tolerance, is_sparse=is_sparse)
         trace += fit.free_energies
         chosen, trial = _first_better(_Round(items, search, fit), tally)
+        if trial is None and tolerance > search.tolerance:
+            tolerance = search.tolerance
+            state, sums = fit.step.state, (fit.expected.moments, fit.expected.mass)
+            continue
         if trial is None:
             return Fit(fit.clusters, fit.step, fit.expected, trace)
         found = expect(items, trial.clusters, trial.step.log_weights)

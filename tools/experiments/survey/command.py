@@ -17,7 +17,7 @@ from stillwatch.base import UsageError
 from stillwatch.learn import GroupedMixture, SimultaneousMixture
 from stillwatch.tools.experiments.survey.data import N_GROUPS, Labelled, artificial_groups, caltech, scenes, transects
 from stillwatch.tools.shared import ProgressLine, add_data_argument, find_data, print_json
-from stillwatch.tools.survey import NONE, PATCHES, SUPERPIXELS, agreement, best_segments
+from stillwatch.tools.survey import NONE, PATCHES, SUPERPIXELS, agreement, best_segments, n_searches
 
 NAMES = ("method", "grouping", "groups", "nmi", "v_measure", "ari", "clusters", "free_energy", "seconds")
 FLAT = ("kmeans", "sklearn_bgm", "bgmm", "vdp", "scm", "mcm")
@@ -144,7 +144,8 @@ def _fit(method: str, groups: np.ndarray, data: Labelled, args) -> tuple[np.ndar
     if method == "sklearn_bgm":
         return _peer(data.whole, args.seed), None
     if method in WEIGHTS:
-        model = GroupedMixture(weights=WEIGHTS[method], c_width=args.c_width).fit(data.whole, groups=groups)
+        model = GroupedMixture(weights=WEIGHTS[method], c_width=args.c_width, n_init=n_searches(len(data.whole)))
+        model.fit(data.whole, groups=groups)
         return model.labels_, model.free_energy_
     whole = data.whole if method == "mcm" else None
     both = SimultaneousMixture(c_width=SEGMENT_WIDTH, image_width=IMAGE_WIDTH, n_init=2, seed=args.seed)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stillwatch.learn import GroupedMixture, MemoryBoundedMixture
-from stillwatch.learn.groups import splitting
+from stillwatch.learn.groups import splitting, starting
 
 
 def two_dives(n=400, seed=0):
@@ -179,3 +179,46 @@ def test_splits_that_a_cluster_alone_finds_worse_are_not_tried_on_all_points(mon
     assert n_early < len(tried) - n_early
     assert early.free_energies_ == late.free_energies_
     assert np.array_equal(early.labels_, late.labels_)
+
+
+def overlapping(n, seed):
+    """Return rows of eight clusters in 20 dimensions: few of each, far from spherical, near each other."""
+    rng = np.random.default_rng(seed)
+    fall = np.arange(1.0, 21.0) ** -0.5
+    centres, widths = rng.normal(size=(8, 20)) * 0.9 * fall, rng.uniform(0.3, 1.0, (8, 20))
+    truth = np.arange(n) % 8
+    return centres[truth] + rng.normal(size=(n, 20)) * widths[truth] * fall
+
+
+@pytest.mark.parametrize("weights", ["dirichlet", "stick_breaking"])
+def test_more_searches_never_end_higher_and_go_on_where_single_splits_end(weights):
+    changes = []
+    for seed in range(4):
+        X = overlapping(240, seed)
+        one, five = (GroupedMixture(weights=weights, n_init=n).fit(X) for n in (1, 5))
+        changes.append(five.free_energy_ - one.free_energy_)
+        assert (np.diff(five.free_energies_) <= 1e-9 * np.abs(five.free_energies_[1:])).all()
+    assert max(changes) <= 0.0
+    assert min(changes) < -10.0
+
+
+def test_starts_are_clusters_of_k_means_without_gaps():
+    X, _, truth = two_dives()
+    labels = starting.k_means(X, np.ones(len(X)), 3, np.random.default_rng(0))
+    assert agreement(truth, labels) > 0.98
+    same = starting.k_means(np.zeros((5, 2)), np.ones(5), 4, np.random.default_rng(0))
+    assert same.tolist() == [0] * 5
+    heavy = starting.k_means(np.array([[0.0], [1.0], [10.0]]), np.array([1.0, 1e9, 1.0]), 2, np.random.default_rng(0))
+    assert heavy[0] == heavy[1] != heavy[2]
+
+
+def test_a_coarser_search_of_many_items_ends_where_no_split_lowers_free_energy(monkeypatch):
+    X, dives, truth = two_dives(4000)
+    fine = GroupedMixture().fit(X, groups=dives)
+    monkeypatch.setattr(splitting, "MANY_ITEMS", 1000)
+    coarse = GroupedMixture().fit(X, groups=dives)
+    assert len(coarse.free_energies_) != len(fine.free_energies_)
+    assert coarse.free_energy_ == pytest.approx(fine.free_energy_, rel=1e-5)
+    assert (np.diff(coarse.free_energies_) <= 1e-9 * np.abs(coarse.free_energies_[1:])).all()
+    last = -np.diff(coarse.free_energies_)[-1]
+    assert last <= coarse.tolerance * abs(coarse.free_energy_)
