@@ -31,7 +31,7 @@ from stillwatch.events.camera import CameraView, Turn
 from stillwatch.events.categories import CategoryLife, ShareLike
 from stillwatch.events.records import EventRecord, Peak, overlap, severity_of
 from stillwatch.events.repeats import Repeats
-from stillwatch.events.rules import HISTORY, MOST_PER_HOUR, NS, RISEN, SAME_PLACE, SUBSIDED
+from stillwatch.events.rules import HISTORY, MOST_PER_HOUR, NS, RISEN, SAME_PLACE, SUBSIDED, UNSETTLED_S
 from stillwatch.events.views import UnusualViews
 from stillwatch.gate import Verdict
 from stillwatch.novelty import Precedents, Score
@@ -83,6 +83,10 @@ class TokenBucket(Recorded):
             tokens.left = min(tokens.left + elapsed_s * tokens.per_hour / 3600.0, float(self._burst))
         tokens.t_ns = t_ns
 
+    def fill(self) -> None:
+        """Give all tokens back."""
+        self._tokens.left = float(self._burst)
+
     def take(self) -> bool:
         """Take one token; False where there is none."""
         if self._tokens.left < 1.0:
@@ -109,6 +113,7 @@ class _Open:
     last_box, last_end_ns: strongest box and end of the last event told of, -1 before the first.
     subsided_ns: since when little is left of the open event, -1 while it is not so. left: highest score since then.
     level: what is left of the last event, -1 without. level_ns: last frame above the lower threshold.
+    settled: the first minutes are over, with the alerts that they took.
     """
 
     next_id: int = saved(0, low=0)
@@ -129,6 +134,7 @@ class _Open:
     left: float = saved(0.0)
     level: float = saved(-1.0)
     level_ns: int = saved(0, low=0)
+    settled: bool = saved(False)
     history: np.ndarray = saved_array((HISTORY,), np.float32, low=0.0)
     not_raised_budget: int = saved(0, low=0)
     not_raised_cooldown: int = saved(0, low=0)
@@ -223,6 +229,7 @@ class EventLife(Composed):
             history = now.history
             history[:-1] = history[1:]
             history[-1] = score.rarity
+            self._settle(score.precedents.watched_s)
             records += self._judge(frame, score)
             if models is not None:
                 for kind, component in self._categories.update(frame.t_ns, score, models, self.active, share_like):
@@ -254,6 +261,12 @@ class EventLife(Composed):
         """Return whether the view as a whole is news; beside an event, and in weather, it is none."""
         busy = self.active or not score.was_judged
         return self._views.update(contents, frame.t_ns, in_event=busy, view_stays=score.view_stays)
+
+    def _settle(self, watched_s: float) -> None:
+        """Give the first minutes' alerts back once they are over: who is usual is known by now, and was told then."""
+        if not self._now.settled and watched_s >= UNSETTLED_S:
+            self._now.settled = True
+            self._bucket.fill()
 
     # -- the novel event -------------------------------------------------------------------------------------
 

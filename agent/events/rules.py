@@ -46,7 +46,7 @@ SAME_LIGHT = 0.4  # logarithm: exposure and shadows change it by .3
 SAME_CHROMA = 0.1  # logarithm of a colour ratio: light changes it by .05, another coat by more
 HABITUAL = 4  # events of a kind that are told: three may be chance
 GROWN = 1.5  # times the longest or the highest of a kind: more is another thing at its place
-UNSETTLED_S = 300.0  # seconds of watching in which everything is told, as HABITUATED_S of visitors
+UNSETTLED_S = 300.0  # seconds in which everything is told, as HABITUATED_S of visitors, from a budget of their own
 
 # -- the view that the camera has (camera.py) ----------------------------------------------------------------
 

@@ -87,7 +87,7 @@ class Unlikeness(Composed):
         sightings = self._look(unlikeness, rows)
         self._weigh_places(baseline, weights)
         weights *= news
-        weights *= news_of(sightings, grid)
+        weights *= news_of(sightings, grid, self._familiar[:n])
         weights *= 1.0 - self._familiar[:n]
         level = baseline.level.level_of(weights)
         usual = baseline.level.standardise(level, baseline.traffic.emptiness, t_ns)

@@ -337,10 +337,14 @@ class Visits(Restorable):
         return {"visits": record_bytes(self._tracks) + sum(self._kinds.memory_bytes().values())}
 
 
-def news_of(sightings: list[Sighting], grid_shape: tuple[int, int]) -> np.ndarray:
+def news_of(sightings: list[Sighting], grid_shape: tuple[int, int], familiar: np.ndarray) -> np.ndarray:
     """Return how much of each place's unlikeness is news, (rows * columns,) float32: 0 where its kind is usual.
 
-    The fringe of a sighting stands out too little to be part of it; what is beside one goes the way that it goes.
+    The fringe of a sighting stands out too little to be part of it; what is beside one goes the way that it goes. That
+    a kind is usual says little of what is less familiar than the rest of the sighting: somebody else may be in it, too
+    close to be told apart.
+
+    familiar : ndarray of shape (rows * columns,), float32, of `Habituation.familiar`
     """
     news = np.ones(grid_shape[0] * grid_shape[1], np.float32)
     inside = np.zeros(len(news), bool)
@@ -354,7 +358,9 @@ def news_of(sightings: list[Sighting], grid_shape: tuple[int, int]) -> np.ndarra
         beside = cv2.dilate(mask.reshape(grid_shape), np.ones((3, 3), np.uint8)).ravel() > 0
         beside &= ~inside
         news[beside] = np.minimum(news[beside], 1.0 - sighting.known)
-        news[sighting.patches] = 1.0 - sighting.known
+        own = familiar[sighting.patches]
+        stranger = np.maximum(own.mean(dtype=np.float64) - own, 0.0)
+        news[sighting.patches] = 1.0 - sighting.known * (1.0 - stranger)
     return news
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from stillwatch.base.camera import FIXED
 from stillwatch.events.life import EventLife
+from stillwatch.events.rules import UNSETTLED_S
+from stillwatch.novelty import Precedents
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.score import Score
 from stillwatch.settings.config import EventsConfig
@@ -21,7 +23,7 @@ CONFIG = EventsConfig(
 )  # fmt: skip
 
 
-def score(rarity, box=LEFT, learning=False, component=7, labels=(), view=None):
+def score(rarity, box=LEFT, learning=False, component=7, labels=(), view=None, watched_s=0.0):
     found = []
     if box and rarity > 1:
         found = [Region(box, ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2), 30.0, 6, 0)]
@@ -37,6 +39,7 @@ def score(rarity, box=LEFT, learning=False, component=7, labels=(), view=None):
         component=component,
         t_ns=0,
         rows=None if view is None else SimpleNamespace(view=view, rule=FIXED),
+        precedents=Precedents(watched_s=watched_s),
     )
 
 
@@ -114,6 +117,33 @@ def test_the_budget_is_a_burst_and_then_a_trickle():
     assert life.suppressed["budget"] == 7
     minute_later = play(life, [1] * 600 + [score(500, RIGHT)] * 3, first=330)
     assert sum(record.phase == "new" for _, record in minute_later) == 1
+
+
+def visits(n, begin_s, every_s=5.0):
+    """Return `n` visits, 0.3 s each, `every_s` apart, that nobody came before, from `begin_s` of watching on."""
+    frames = []
+    for i in range(n):
+        novel = [score(500, watched_s=begin_s + every_s * i)] * 3
+        frames += novel + [score(1, watched_s=begin_s + every_s * i + 1.0)] * (round(every_s * RATE) - 3)
+    return frames
+
+
+def test_what_was_told_before_anybody_could_be_usual_is_not_charged_to_what_comes_after():
+    life = EventLife(CONFIG)
+    first = play(life, visits(5, begin_s=0.0))
+    assert [record.phase for _, record in first].count("new") == 3
+    after = play(life, visits(5, begin_s=UNSETTLED_S), first=round(UNSETTLED_S * RATE))
+    assert [record.phase for _, record in after].count("new") == 3
+    later = play(life, visits(5, begin_s=UNSETTLED_S + 30.0), first=round((UNSETTLED_S + 30.0) * RATE))
+    assert [record.phase for _, record in later].count("new") == 0
+
+
+def test_a_restart_does_not_give_the_first_minutes_alerts_back_again():
+    life, again = EventLife(CONFIG), EventLife(CONFIG)
+    play(life, visits(4, begin_s=UNSETTLED_S))
+    again.prepare(life.state())()
+    told = play(again, visits(3, begin_s=UNSETTLED_S + 20.0), first=200)
+    assert [record.phase for _, record in told] == []
 
 
 def test_rare_frames_without_a_region_of_the_least_size_are_counted_not_told():

@@ -136,12 +136,39 @@ def test_what_is_known_is_no_news_and_neither_is_its_fringe():
     for column in range(-4, 11, 2):
         seen = road.frame((0, 8, column, 4, 5))
     (sighting,) = seen
-    news = news_of(seen, GRID).reshape(GRID)
+    news = news_of(seen, GRID, np.zeros(N, np.float32)).reshape(GRID)
     top, left, bottom, right = (int(edge) for edge in sighting.box)
     assert sighting.known > 0.9
     np.testing.assert_allclose(news[top - 1 : bottom + 1, left - 1 : right + 1], 1.0 - sighting.known)
     news[top - 1 : bottom + 1, left - 1 : right + 1] = 1.0
     np.testing.assert_array_equal(news, 1.0)
+
+
+def test_a_usual_kind_says_nothing_of_a_stranger_who_is_not_told_apart_from_it():
+    road = Road()
+    for _ in range(8):
+        road.cross(0)
+    for column in range(-4, 11, 2):
+        seen = road.frame((0, 8, column, 4, 5))
+    (sighting,) = seen
+    familiar = np.zeros(N, np.float32)
+    stranger, others = sighting.patches[:5], sighting.patches[5:]
+    familiar[others] = 1.0
+    news = news_of(seen, GRID, familiar)
+    mean = len(others) / len(sighting.patches)
+    np.testing.assert_allclose(news[stranger], 1.0 - sighting.known * (1.0 - mean), rtol=1e-6)
+    np.testing.assert_allclose(news[others], 1.0 - sighting.known, rtol=1e-6)
+
+
+def test_a_usual_kind_that_is_too_rare_to_be_familiar_is_no_news_as_a_whole():
+    road = Road()
+    for _ in range(8):
+        road.cross(0)
+    for column in range(-4, 11, 2):
+        seen = road.frame((0, 8, column, 4, 5))
+    (sighting,) = seen
+    news = news_of(seen, GRID, np.full(N, 0.1, np.float32))
+    np.testing.assert_allclose(news[sighting.patches], 1.0 - sighting.known, rtol=1e-6)
 
 
 def test_memory_does_not_grow_with_visits():
