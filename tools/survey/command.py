@@ -13,6 +13,7 @@ import numpy as np
 
 from stillwatch.base import UsageError
 from stillwatch.tools.shared import ProgressLine, existing, existing_source, print_json
+from stillwatch.tools.shared.words import count
 from stillwatch.tools.survey.agreement import Agreement, agreement
 from stillwatch.tools.survey.analysis import Found, cluster_segments, summary_of
 from stillwatch.tools.survey.describe import PICTURES_A_PART, describe_dives
@@ -23,7 +24,16 @@ from stillwatch.tools.survey.ground import SQUARE_METRES, Ground, View, picture_
 from stillwatch.tools.survey.machines import HERE, machines
 from stillwatch.tools.survey.output import geojson, make_folder, write_summary, write_table, write_text
 from stillwatch.tools.survey.page import render
-from stillwatch.tools.survey.pictures import BY_FOLDER, Dive, dives_of, labels_of, named_few, places_of, read_picture
+from stillwatch.tools.survey.pictures import (
+    BY_FOLDER,
+    Dive,
+    dives_of,
+    labels_of,
+    named_few,
+    notes_of_dives,
+    places_of,
+    read_picture,
+)
 from stillwatch.tools.survey.segments import NONE, PATCHES, SUPERPIXELS, best_segments, segment_map
 
 # The width that the thesis uses most, for outdoor pictures, albums and sea floor alike (chapters 4 to 6).
@@ -130,7 +140,9 @@ def survey_runs(args) -> int:
     if args.json:
         print_json(summary)
     else:
-        print(f"{len(found.names)} runs, {found.counts.sum():.0f} frames, {found.n_clusters} clusters")
+        print(
+            f"{count(len(found.names), 'run')}, {found.counts.sum():.0f} frames, {count(found.n_clusters, 'cluster')}"
+        )
         print(*fleet.notes, f"page: {out / 'survey.html'}", sep="\n")
     return 0
 
@@ -161,7 +173,7 @@ def survey_pictures(args) -> int:
         else:
             found = cluster_segments(*segments_of(parts), survey.of_dive, survey.names, rows=rows, **given)
     agreed = survey.agreed(found)
-    notes += [*survey.notes(args.labels, args.nav), *of_labels, *of_nav]
+    notes += [*notes_of_dives(dives), *survey.notes(args.labels, args.nav), *of_labels, *of_nav]
     exemplars = [[survey.captions[i] for i in found.typical(k)[0]] for k in range(found.n_clusters)]
     figures = None if agreed is None else agreed.figures()
     ground = survey.ground(found)
@@ -171,7 +183,10 @@ def survey_pictures(args) -> int:
     if args.json:
         print_json(summary)
     else:
-        print(f"{len(survey.captions)} pictures, {len(survey.names)} dives, {found.n_clusters} clusters")
+        print(
+            f"{count(len(survey.captions), 'picture')}, {count(len(survey.names), 'dive')}, "
+            f"{count(found.n_clusters, 'cluster')}"
+        )
         print(*notes, f"page: {out / 'survey.html'}", sep="\n")
     return 0
 
@@ -246,19 +261,19 @@ class Survey:
         notes = []
         if self.unreadable:
             named = named_few(self.unreadable)
-            notes.append(f"{len(self.unreadable)} pictures cannot be read and were skipped: {named}")
+            notes.append(f"pictures that cannot be read were skipped, {len(self.unreadable)} of them: {named}")
         if labels:
             n_bare = int((self.labels == "").sum())
             if n_bare:
-                notes.append(f"{n_bare} pictures have no label and take no part in the comparison with labels")
+                notes.append(f"pictures without a label take no part in the comparison with labels: {n_bare}")
         if nav or np.isfinite(self.positions).any():
             n_unknown = int((~np.isfinite(self.positions).all(axis=1)).sum())
             if n_unknown:
-                notes.append(f"{n_unknown} pictures have no position")
+                notes.append(f"pictures without a position: {n_unknown}")
         has_area = self.of_picture[1] == SQUARE_METRES
         n_low = int((np.isfinite(self.positions).all(axis=1) & ~np.isfinite(self.altitudes)).sum())
         if has_area and n_low:
-            notes.append(f"{n_low} pictures with a position have no altitude and no area")
+            notes.append(f"pictures with a position, but no altitude and so no area: {n_low}")
         if self.view is not None and not has_area:
             notes.append("--view: no picture has an altitude, so ground is metres of track")
         return notes

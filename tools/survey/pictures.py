@@ -40,6 +40,13 @@ class Dive:
 
     name: str
     pictures: list[Picture] = field(default_factory=list)
+    numbered: bool = False  # another dive has its name
+
+
+def notes_of_dives(dives: list[Dive]) -> list[str]:
+    """Return a note of the dives that got a number, and where their pictures lie; none, no note."""
+    numbered = [f"{dive.name} is {shown(str(dive.pictures[0].path.parent))}" for dive in dives if dive.numbered]
+    return [f"dives of one name have numbers: {named_few(numbered)}"] if numbered else []
 
 
 def dives_of(folders: list[str], labels_by_folder: bool = False) -> list[Dive]:
@@ -67,7 +74,8 @@ def dives_of(folders: list[str], labels_by_folder: bool = False) -> list[Dive]:
     dives = []
     for name, pictures in found:
         seen[name] += 1
-        dives.append(Dive(name if seen[name] == 1 else f"{name}-{seen[name]}", pictures))
+        is_first = seen[name] == 1
+        dives.append(Dive(name if is_first else f"{name}-{seen[name]}", pictures, not is_first))
     return dives
 
 
@@ -103,9 +111,12 @@ def scaled(image: np.ndarray) -> np.ndarray:
 
 
 class Table:
-    """Rows of a CSV about pictures, by `picture`: dive/name, name below the dive's folder, or the file's name."""
+    """Rows of a CSV about pictures, by `picture`: dive/name, name below the dive's folder, or the file's name.
 
-    def __init__(self, path: str, columns: tuple[str, ...]):
+    A name that fits several pictures says of none which it means: its row is left out, and noted.
+    """
+
+    def __init__(self, path: str, columns: tuple[str, ...], dives: list[Dive]):
         try:
             with open(path, newline="", encoding="utf-8-sig") as file:
                 reader = csv.DictReader(file)
@@ -120,26 +131,40 @@ class Table:
         self._path, self._n_rows = path, len(rows)
         self._rows = {row["picture"]: row for row in rows if row["picture"]}
         self._used: set[str] = set()
+        pairs = [(dive, picture) for dive in dives for picture in dive.pictures]
+        self._fits = Counter(key for pair in pairs for key in set(_keys(*pair)))
 
     def find(self, dive: Dive, picture: Picture) -> dict[str, str] | None:
         """Return the row of a picture."""
-        for key in (f"{dive.name}/{picture.name}", picture.name, picture.path.name):
-            if key in self._rows:
+        for key in _keys(dive, picture):
+            if key in self._rows and self._fits[key] == 1:
                 self._used.add(key)
                 return self._rows[key]
         return None
 
     def strays(self) -> list[str]:
-        """Return a note of the rows that no picture asked for has, or of which a later one is used; none, no note."""
-        n_strays = self._n_rows - len(self._used)
-        if not n_strays:
-            return []
-        unused = [shown(name) for name in self._rows if name not in self._used]
-        named = named_few(unused) if unused else "no name, or one that a later row has"
-        return [
-            f"{self._path}: rows that match no picture were left out, {n_strays} of {self._n_rows} ({named}); its "
-            "column picture needs dive/name, the name below the dive's folder, or the file's name, once"
-        ]
+        """Return notes of the rows that fit no picture, several, or of which a later one is used; none, no note."""
+        notes = []
+        several = [name for name in self._rows if self._fits[name] > 1]
+        if several:
+            notes.append(
+                f"{self._path}: rows that fit more than one picture were left out, {len(several)} of {self._n_rows} "
+                f"({named_few([shown(name) for name in several])}); their column picture needs dive/name"
+            )
+        n_strays = self._n_rows - len(self._used) - len(several)
+        if n_strays:
+            unused = [shown(name) for name in self._rows if name not in self._used and self._fits[name] < 2]
+            named = named_few(unused) if unused else "no name, or one that a later row has"
+            notes.append(
+                f"{self._path}: rows that match no picture were left out, {n_strays} of {self._n_rows} ({named}); its "
+                "column picture needs dive/name, the name below the dive's folder, or the file's name, once"
+            )
+        return notes
+
+
+def _keys(dive: Dive, picture: Picture) -> tuple[str, str, str]:
+    """Return what a row may call a picture, the plainest name last."""
+    return f"{dive.name}/{picture.name}", picture.name, picture.path.name
 
 
 def named_few(names: list[str]) -> str:
@@ -157,7 +182,7 @@ def labels_of(dives: list[Dive], given: str | None) -> tuple[list[str], list[str
         return [""] * len(pairs), []
     if given == BY_FOLDER:
         return [picture.path.parent.name for _, picture in pairs], []
-    table = Table(given, ("label",))
+    table = Table(given, ("label",), dives)
     labels = [(table.find(dive, picture) or {}).get("label", "") or "" for dive, picture in pairs]
     return labels, table.strays()
 
@@ -172,7 +197,7 @@ def places_of(dives: list[Dive], given: str | None) -> tuple[np.ndarray, list[st
     places = np.full((len(pairs), 3), np.nan)
     if given is None:
         return places, []
-    table = Table(given, ("latitude", "longitude"))
+    table = Table(given, ("latitude", "longitude"), dives)
     refused: list[str] = []
     for n, (dive, picture) in enumerate(pairs):
         row = table.find(dive, picture) or {}

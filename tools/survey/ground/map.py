@@ -59,7 +59,7 @@ def map_html(
     }
     text = json.dumps(data).replace("<", "\\u003c")
     unknown = len(positions) - len(known)
-    note = f" {unknown} items have no position and are not on the map." if unknown else ""
+    note = f" Without a position, and so not on the map: {unknown}." if unknown else ""
     return (
         f"<style>{_leaflet('leaflet.css')}{STYLE}</style>"
         "<div id=map role=application aria-label='tracks by cluster'></div><div id=shown></div>"

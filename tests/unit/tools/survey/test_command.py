@@ -78,8 +78,8 @@ def test_the_page_needs_nothing_from_outside(surveyed):
     assert drawn["dives"] == ["a", "b"]
     assert all(f"id=item-{item}>" in page for item in drawn["item"] if item >= 0)
     assert "data:image/jpeg;base64" in page
-    assert "1 pictures cannot be read" in page
-    assert "8 pictures have no position" in page
+    assert "pictures that cannot be read were skipped, 1 of them" in page
+    assert "pictures without a position: 8" in page
 
 
 def test_ground_is_metres_of_track_or_with_altitudes_and_a_view_what_was_seen(surveyed, tmp_path):
@@ -174,7 +174,7 @@ def test_labels_of_pictures_that_are_not_there_and_pictures_without_labels_are_c
     assert main(["survey", str(tmp_path), *given]) == 0
     notes = json.loads((tmp_path / "out" / "survey.json").read_text())["notes"]
     assert notes == [
-        "2 pictures have no label and take no part in the comparison with labels",
+        "pictures without a label take no part in the comparison with labels: 2",
         f"{tmp_path / 'labels.csv'}: rows that match no picture were left out, 2 of 3 (7.png, 8.png); its column "
         "picture needs dive/name, the name below the dive's folder, or the file's name, once",
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from stillwatch.base import UsageError
 from stillwatch.tools.survey import dives_of, labels_of
-from stillwatch.tools.survey.pictures import places_of, read_picture
+from stillwatch.tools.survey.pictures import notes_of_dives, places_of, read_picture
 
 
 def write(path, size=(20, 30)):
@@ -40,6 +40,26 @@ def test_dives_of_one_name_get_numbers(tmp_path):
         write(tmp_path / place / "dive" / "1.png")
     dives = dives_of([str(tmp_path / "a" / "dive"), str(tmp_path / "b" / "dive")])
     assert [dive.name for dive in dives] == ["dive", "dive-2"]
+    assert notes_of_dives(dives) == [f"dives of one name have numbers: dive-2 is {tmp_path / 'b' / 'dive'}"]
+    assert notes_of_dives(dives[:1]) == []
+
+
+def test_a_name_that_fits_pictures_of_two_dives_places_neither_and_dive_and_name_places_one(tmp_path):
+    for place in "ab":
+        write(tmp_path / place / "1.png")
+    dives = dives_of([str(tmp_path / "a"), str(tmp_path / "b")])
+    nav = tmp_path / "nav.csv"
+    nav.write_text("picture,latitude,longitude\n1.png,10,20\n")
+    places, notes = places_of(dives, str(nav))
+    assert np.isnan(places).all()
+    assert notes == [
+        f"{nav}: rows that fit more than one picture were left out, 1 of 1 (1.png); "
+        "their column picture needs dive/name"
+    ]
+    nav.write_text("picture,latitude,longitude\n1.png,10,20\nb/1.png,30,40\n")
+    places, notes = places_of(dives, str(nav))
+    np.testing.assert_array_equal(places[:, :2], [[np.nan, np.nan], [30.0, 40.0]])
+    assert len(notes) == 1
 
 
 def test_a_folder_without_pictures_or_not_there_is_refused(tmp_path):

@@ -31,7 +31,7 @@ def test_points_are_metres_and_only_those_whose_position_is_known():
     np.testing.assert_allclose(np.diff(data["y"]), [1.0, 2.0, 1.0], atol=0.02)
     assert data["cluster"] == [0, 1, 1, 0]
     assert data["item"] == [-1, -1, 3, -1]
-    assert "1 items have no position" in text
+    assert "Without a position, and so not on the map: 1." in text
     assert text.count("<circle") == 4
 
 
