@@ -4,6 +4,7 @@ Called by agent/pipeline/pipeline.py with every accepted frame. It must not wave
 lens is no other kind of camera.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,7 @@ from stillwatch.base import (
 from stillwatch.features import shrunk
 from stillwatch.gate import compare_blocks
 from stillwatch.novelty.rules import (
+    AGREED_WINDOWS,
     DECISION_FRAMES,
     DISSENT_WINDOWS,
     FIRST_LAG,
@@ -42,7 +44,8 @@ class _Seen:
     """What the frames of a window showed, and what is believed.
 
     n_frames: of the window so far. n_moved, n_textured: blocks, over all its frames compared with its first. first_ns:
-    stream time of that. dissent: windows in a row that said otherwise than what is believed.
+    stream time of that. agreed: windows that said what is believed, since it is. dissent: by how many more the last
+    ones said otherwise than said so.
     """
 
     decided: bool = saved(False)
@@ -50,7 +53,8 @@ class _Seen:
     n_frames: int = saved(0, low=0)
     n_moved: int = saved(0, low=0)
     n_textured: int = saved(0, low=0)
-    dissent: int = saved(0, low=0, high=DISSENT_WINDOWS)
+    agreed: int = saved(0, low=0)
+    dissent: int = saved(0, low=0)
     first_ns: int = saved(0, low=0)
     first: np.ndarray = saved_array((HEIGHT, WIDTH), np.float32, low=0.0, high=255.0)
 
@@ -62,7 +66,9 @@ class CameraMotion(Restorable):
     where it is, but it is not found elsewhere. The camera moves where at least MOVED_SHARE of the textured blocks did,
     over the frames of the window from FIRST_LAG on, and stands still below STILL_SHARE. Without texture it counts as
     fixed. The first window has DECISION_FRAMES, so that nothing waits for the answer; later ones last WINDOW_S as
-    well, and only after DISSENT_WINDOWS in a row that say otherwise is the camera of another kind.
+    well, and only after DISSENT_WINDOWS more that say otherwise than do not is the camera of another kind; after so
+    many more the longer it was of this one: what says so by chance, as flicker on bare ground does, does sooner or
+    later.
     """
 
     def __init__(self, camera: str):
@@ -104,11 +110,14 @@ class CameraMotion(Restorable):
         """Believe what the share of moved blocks says, at once in the first window, and begin the next."""
         seen = self._seen
         says_otherwise = share < STILL_SHARE if seen.moving else share >= MOVED_SHARE
-        seen.dissent = seen.dissent + 1 if seen.decided and says_otherwise else 0
         if not seen.decided:
             seen.decided, seen.moving = True, share >= MOVED_SHARE
-        elif seen.dissent == DISSENT_WINDOWS:
-            seen.moving, seen.dissent = not seen.moving, 0
+        elif says_otherwise:
+            seen.dissent += 1
+            if seen.dissent >= DISSENT_WINDOWS * (1.0 + math.log2(1.0 + seen.agreed // AGREED_WINDOWS)):
+                seen.moving, seen.dissent, seen.agreed = not seen.moving, 0, 0
+        else:
+            seen.agreed, seen.dissent = seen.agreed + 1, max(seen.dissent - 1, 0)
         seen.n_frames = seen.n_moved = seen.n_textured = 0
 
     def state(self) -> State:

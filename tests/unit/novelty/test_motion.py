@@ -93,6 +93,22 @@ def test_a_camera_that_moves_off_is_a_moving_one_soon_after_and_one_that_stops_a
     assert motion.rule is FIXED
 
 
+def test_the_longer_a_camera_stood_still_the_longer_it_must_move_to_be_a_moving_one():
+    ground = sea_floor(1000)
+    still, moves = [ground[:240]], [ground[y : y + 240] for y in range(0, 720, 6)]  # twelve seconds: six windows
+    young, old = decided(still * 100), decided(still * 2800)
+    for motion, rule, begin in ((young, MOVING, 100), (old, FIXED, 2800)):
+        assert decided(moves, motion=motion, begin=begin).rule is rule
+    assert decided(moves * 2, motion=old, begin=2920).rule is MOVING
+
+
+def test_windows_that_say_so_by_chance_move_no_camera():
+    ground = sea_floor(1000)
+    still, moves = [ground[:240]] * 80, [ground[y : y + 240] for y in range(0, 240, 6)]  # four windows, and two
+    motion = decided([*still, *moves] * 20)
+    assert motion.rule is FIXED
+
+
 def test_a_short_stop_changes_nothing():
     ground = sea_floor(1000)
     frames = [np.ascontiguousarray(ground[y : y + 240]) for y in [*range(0, 300, 6), *[300] * 30, *range(300, 600, 6)]]
