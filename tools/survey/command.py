@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from stillwatch.base import UsageError
-from stillwatch.tools.shared import ProgressLine, existing, existing_source, print_json
-from stillwatch.tools.shared.words import count
+from stillwatch.tools.shared import ProgressLine, existing, existing_source, print_json, words
 from stillwatch.tools.survey.agreement import Agreement, agreement
 from stillwatch.tools.survey.analysis import Found, cluster_segments, summary_of
 from stillwatch.tools.survey.describe import PICTURES_A_PART, describe_dives
@@ -141,7 +140,7 @@ def survey_runs(args) -> int:
         print_json(summary)
     else:
         print(
-            f"{count(len(found.names), 'run')}, {found.counts.sum():.0f} frames, {count(found.n_clusters, 'cluster')}"
+            f"{words.count(len(found.names), 'run')}, {found.counts.sum():.0f} frames, {words.count(found.n_clusters, 'cluster')}"
         )
         print(*fleet.notes, f"page: {out / 'survey.html'}", sep="\n")
     return 0
@@ -184,8 +183,8 @@ def survey_pictures(args) -> int:
         print_json(summary)
     else:
         print(
-            f"{count(len(survey.captions), 'picture')}, {count(len(survey.names), 'dive')}, "
-            f"{count(found.n_clusters, 'cluster')}"
+            f"{words.count(len(survey.captions), 'picture')}, {words.count(len(survey.names), 'dive')}, "
+            f"{words.count(found.n_clusters, 'cluster')}"
         )
         print(*notes, f"page: {out / 'survey.html'}", sep="\n")
     return 0

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
+from stillwatch.tools.shared import words
 from stillwatch.tools.survey.agreement import Agreement
 from stillwatch.tools.survey.analysis import Found, SegmentsFound
 from stillwatch.tools.survey.ground import SQUARE_METRES, Ground, map_html
@@ -112,8 +113,8 @@ def render(
 
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
-        f"<title>Survey of {len(found.names)} dives</title><style>{STYLE}</style>",
-        f"<h1>Survey: {len(found.names)} dives, {found.counts.sum():.0f} items, {found.n_clusters} clusters</h1>",
+        f"<title>Survey of {words.count(len(found.names), 'dive')}</title><style>{STYLE}</style>",
+        f"<h1>Survey: {_size(found)}</h1>",
         *(f"<p class=note>{html.escape(note)}</p>" for note in notes),
         *(() if segments is None else (SWITCH,)),
         *([] if positions is None else ["<h2>Where</h2>", _where(found, dives, positions, captions)]),
@@ -121,20 +122,16 @@ def render(
         _shares(found),
         *(() if ground is None else (_ground(found, ground),)),
         *(() if segments is None else ("<h2>What pictures are made of</h2>", _mixes(segments))),
-        "<h2>What each dive adds</h2>",
-        _own(found),
+        *(("<h2>What each dive adds</h2>", _own(found)) if len(found.names) > 1 else ()),
         f"<h2>The oddest{'' if positions is not None else ' of the exemplars that were sent'}</h2><div class=strip>",
         *(figure(int(item), f"cluster {found.clusters[item]}") for item in found.oddest()),
         "</div><h2>Clusters</h2>",
     ]
     for k in range(found.n_clusters):
-        most, least = found.typical(k)
-        parts.append(f"<h3>{_key(k)}Cluster {k}: {found.counts[:, k].sum():.0f} items</h3><div class=strip>")
-        parts += [figure(int(item)) for item in most]
-        if len(least):
-            parts.append("</div><p class=note>least typical</p><div class=strip>")
-            parts += [figure(int(item)) for item in least]
-        parts.append("</div>")
+        parts.append(f"<h3>{_key(k)}Cluster {k}: {words.count(round(found.counts[:, k].sum()), 'item')}</h3>")
+        for which, items in zip(("most", "least"), found.typical(k), strict=True):
+            if len(items):
+                parts += [f"<p class=note>{which} typical</p><div class=strip>", *map(figure, items.tolist()), "</div>"]
     if agreed is not None:
         parts += ["<h2>Against the labels</h2>", _agreement(agreed)]
     return "\n".join([*parts, "</html>"])
@@ -219,6 +216,12 @@ def _mixes(segments: SegmentsFound) -> str:
         "<p class=note>Percent of the segments of a cluster's pictures, by cluster of segments.</p>"
         f"<div class=scroll><table>{''.join(rows)}</table></div>"
     )
+
+
+def _size(found: Found) -> str:
+    """Return how many dives, items and clusters there are."""
+    dives, items = words.count(len(found.names), "dive"), words.count(round(found.counts.sum()), "item")
+    return f"{dives}, {items}, {words.count(found.n_clusters, 'cluster')}"
 
 
 def _own(found: Found) -> str:

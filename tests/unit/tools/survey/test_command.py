@@ -180,6 +180,16 @@ def test_labels_of_pictures_that_are_not_there_and_pictures_without_labels_are_c
     ]
 
 
+def test_the_page_of_one_dive_compares_it_with_no_other(tmp_path):
+    (tmp_path / "alone").mkdir()
+    for i in range(6):
+        cv2.imwrite(str(tmp_path / "alone" / f"{i}.png"), striped(i, True))
+    assert main(["survey", str(tmp_path / "alone"), "--out", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out" / "survey.html").read_text()
+    assert "<h1>Survey: 1 dive, 6 items, " in page
+    assert "What each dive adds" not in page
+
+
 def test_rows_of_nav_of_pictures_that_are_not_there_are_told_in_the_file_the_page_and_on_the_terminal(tmp_path, capsys):
     for i in range(2):
         cv2.imwrite(str(tmp_path / f"{i}.png"), striped(i, True))
