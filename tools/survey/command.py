@@ -140,7 +140,8 @@ def survey_runs(args) -> int:
         print_json(summary)
     else:
         print(
-            f"{words.count(len(found.names), 'run')}, {found.counts.sum():.0f} frames, {words.count(found.n_clusters, 'cluster')}"
+            f"{words.count(len(found.names), 'run')}, {words.count(round(found.counts.sum()), 'frame')}, "
+            f"{words.count(found.n_clusters, 'cluster')}"
         )
         print(*fleet.notes, f"page: {out / 'survey.html'}", sep="\n")
     return 0
