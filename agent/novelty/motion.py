@@ -16,6 +16,7 @@ from stillwatch.base import (
     CameraRule,
     Commit,
     Restorable,
+    SnapshotError,
     State,
     prepare_record,
     record_bytes,
@@ -114,7 +115,7 @@ class CameraMotion(Restorable):
             seen.decided, seen.moving = True, share >= MOVED_SHARE
         elif says_otherwise:
             seen.dissent += 1
-            if seen.dissent >= DISSENT_WINDOWS * (1.0 + math.log2(1.0 + seen.agreed // AGREED_WINDOWS)):
+            if seen.dissent >= _needed(seen.agreed):
                 seen.moving, seen.dissent, seen.agreed = not seen.moving, 0, 0
         else:
             seen.agreed, seen.dissent = seen.agreed + 1, max(seen.dissent - 1, 0)
@@ -126,8 +127,17 @@ class CameraMotion(Restorable):
 
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
-        return prepare_record(self._seen, state, "camera")
+        commit = prepare_record(self._seen, state, "camera")
+        dissent, needed = int(state["dissent"]), _needed(int(state["agreed"]))
+        if dissent >= needed:
+            raise SnapshotError(f"camera: dissent is {dissent}, must be below {needed:g}")
+        return commit
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of the first picture and the counts."""
         return {"camera motion": record_bytes(self._seen)}
+
+
+def _needed(agreed: int) -> float:
+    """Return by how many more windows must say otherwise than do not, after `agreed` that said what is believed."""
+    return DISSENT_WINDOWS * (1.0 + math.log2(1.0 + agreed // AGREED_WINDOWS))

@@ -55,6 +55,16 @@ class Road:
         return [kind.count for kind in self.visits.kinds]
 
 
+def known_one():
+    """Return what is seen when one of a kind that often crosses is half-way."""
+    road = Road()
+    for _ in range(8):
+        road.cross(0)
+    for column in range(-4, 11, 2):
+        seen = road.frame((0, 8, column, 4, 5))
+    return seen
+
+
 def test_who_crosses_is_one_visit():
     road = Road()
     road.cross(0)
@@ -130,11 +140,7 @@ def test_looking_teaches_nothing():
 
 
 def test_what_is_known_is_no_news_and_neither_is_its_fringe():
-    road = Road()
-    for _ in range(8):
-        road.cross(0)
-    for column in range(-4, 11, 2):
-        seen = road.frame((0, 8, column, 4, 5))
+    seen = known_one()
     (sighting,) = seen
     news = news_of(seen, GRID, np.zeros(N, np.float32)).reshape(GRID)
     top, left, bottom, right = (int(edge) for edge in sighting.box)
@@ -145,11 +151,7 @@ def test_what_is_known_is_no_news_and_neither_is_its_fringe():
 
 
 def test_a_usual_kind_says_nothing_of_a_stranger_who_is_not_told_apart_from_it():
-    road = Road()
-    for _ in range(8):
-        road.cross(0)
-    for column in range(-4, 11, 2):
-        seen = road.frame((0, 8, column, 4, 5))
+    seen = known_one()
     (sighting,) = seen
     familiar = np.zeros(N, np.float32)
     stranger, others = sighting.patches[:5], sighting.patches[5:]
@@ -161,11 +163,7 @@ def test_a_usual_kind_says_nothing_of_a_stranger_who_is_not_told_apart_from_it()
 
 
 def test_a_usual_kind_that_is_too_rare_to_be_familiar_is_no_news_as_a_whole():
-    road = Road()
-    for _ in range(8):
-        road.cross(0)
-    for column in range(-4, 11, 2):
-        seen = road.frame((0, 8, column, 4, 5))
+    seen = known_one()
     (sighting,) = seen
     news = news_of(seen, GRID, np.full(N, 0.1, np.float32))
     np.testing.assert_allclose(news[sighting.patches], 1.0 - sighting.known, rtol=1e-6)
