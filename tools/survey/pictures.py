@@ -113,7 +113,8 @@ def scaled(image: np.ndarray) -> np.ndarray:
 class Table:
     """Rows of a CSV about pictures, by `picture`: dive/name, name below the dive's folder, or the file's name.
 
-    A name that fits several pictures says of none which it means: its row is left out, and noted.
+    A name that fits several pictures, and is the dive/name of none, does not say which it means: its row is left out,
+    and noted.
     """
 
     def __init__(self, path: str, columns: tuple[str, ...], dives: list[Dive]):
@@ -136,8 +137,9 @@ class Table:
 
     def find(self, dive: Dive, picture: Picture) -> dict[str, str] | None:
         """Return the row of a picture."""
-        for key in _keys(dive, picture):
-            if key in self._rows and self._fits[key] == 1:
+        full, *shorter = _keys(dive, picture)
+        for key in (full, *(key for key in shorter if self._fits[key] == 1)):
+            if key in self._rows:
                 self._used.add(key)
                 return self._rows[key]
         return None
@@ -145,7 +147,8 @@ class Table:
     def strays(self) -> list[str]:
         """Return notes of the rows that fit no picture, several, or of which a later one is used; none, no note."""
         notes = []
-        several = [name for name in self._rows if self._fits[name] > 1]
+        unused = [name for name in self._rows if name not in self._used]
+        several = [name for name in unused if self._fits[name] > 1]
         if several:
             notes.append(
                 f"{self._path}: rows that fit more than one picture were left out, {len(several)} of {self._n_rows} "
@@ -153,8 +156,8 @@ class Table:
             )
         n_strays = self._n_rows - len(self._used) - len(several)
         if n_strays:
-            unused = [shown(name) for name in self._rows if name not in self._used and self._fits[name] < 2]
-            named = named_few(unused) if unused else "no name, or one that a later row has"
+            strays = [shown(name) for name in unused if self._fits[name] == 0]
+            named = named_few(strays) if strays else "no name, or one that a later row has"
             notes.append(
                 f"{self._path}: rows that match no picture were left out, {n_strays} of {self._n_rows} ({named}); its "
                 "column picture needs dive/name, the name below the dive's folder, or the file's name, once"

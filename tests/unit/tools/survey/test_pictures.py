@@ -62,6 +62,20 @@ def test_a_name_that_fits_pictures_of_two_dives_places_neither_and_dive_and_name
     assert len(notes) == 1
 
 
+def test_a_dive_and_name_is_that_picture_s_even_where_it_is_a_path_in_another_dive(tmp_path):
+    write(tmp_path / "a" / "1.png")
+    write(tmp_path / "other" / "a" / "1.png")
+    write(tmp_path / "other" / "2.png")
+    dives = dives_of([str(tmp_path / "a"), str(tmp_path / "other")])
+    nav = tmp_path / "nav.csv"
+    nav.write_text("picture,latitude,longitude\na/1.png,10,20\n")
+    places, notes = places_of(dives, str(nav))
+    named = [f"{dive.name}/{picture.name}" for dive in dives for picture in dive.pictures]
+    assert named == ["a/1.png", "other/2.png", "other/a/1.png"]
+    np.testing.assert_array_equal(places[:, 0], [10.0, np.nan, np.nan])
+    assert notes == []
+
+
 def test_a_folder_without_pictures_or_not_there_is_refused(tmp_path):
     with pytest.raises(UsageError, match="no pictures"):
         dives_of([str(tmp_path)])
