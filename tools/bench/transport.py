@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from stillwatch.base import RealClock, VirtualClock
+from stillwatch.base import AgentError, RealClock, UsageError, VirtualClock
 from stillwatch.outlet import LONGEST_NS
 from stillwatch.tools.shared import print_rows
 from stillwatch.transport.disk import open_run
@@ -58,7 +58,8 @@ CAMERAS = {  # that see nothing happen: the window's light drifts, or nothing bu
     "room": "synthetic:room?quiet=1",
     "still": "synthetic:room?quiet=1&drift=0",
 }
-_WARM_UP_S = 0.5
+_WARM_UP_S = 0.5  # after the first message
+_PATIENCE_S = 30.0  # on a busy machine another process and its connection take a while; then it is not coming
 Row = dict[str, Any]
 
 
@@ -72,7 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the parts and print their rows."""
+    """Run the parts and print their rows; raise `UsageError` for a measurement of no length."""
+    if not args.seconds > 0:
+        raise UsageError(f"--seconds: {args.seconds:g} is not above 0")
     parts = {
         "topics": lambda: topic_rows(args.frames),
         "live": lambda: live_rows(args.seconds),
@@ -147,13 +150,17 @@ def _live_row(kind: str, rate_hz: float, seconds: float) -> Row:
     first = last = payload_bytes = 0
     try:
         subscriber.open()
+        _await_first(subscriber, kind)
         begin = time.perf_counter() + _WARM_UP_S
-        while (now := time.perf_counter()) < begin + seconds:
+        while (now := time.perf_counter()) < begin + seconds or not latencies:
             item = subscriber.recv(100)
             if now >= begin and isinstance(item, Received) and item.kind == kind:
                 latencies.append((clock.monotonic_ns() - item.message.mono_ns) / 1e6)
                 first = first or item.message.sequence
                 last, payload_bytes = item.message.sequence, len(item.payload)
+            elif now >= begin + seconds + _PATIENCE_S:
+                raise AgentError(f"bench transport: no {kind} came in {_PATIENCE_S:.0f} s; give more --seconds")
+        measured_s = now - begin
     finally:
         subscriber.close()
         process.kill()
@@ -165,13 +172,23 @@ def _live_row(kind: str, rate_hz: float, seconds: float) -> Row:
         "kind": kind,
         "rate_hz": rate_hz or None,
         "bytes": payload_bytes,
-        "messages_per_s": len(latencies) / seconds,
+        "messages_per_s": len(latencies) / measured_s,
         "p50_ms": p50,
         "p95_ms": p95,
         "p99_ms": p99,
         "max_ms": max(latencies),
         "lost": last - first + 1 - len(latencies),
     }
+
+
+def _await_first(subscriber: Subscriber, kind: str) -> None:
+    """Return when the first message came: a measurement that begins by the clock may end before the connection is."""
+    end = time.perf_counter() + _PATIENCE_S
+    while time.perf_counter() < end:
+        item = subscriber.recv(100)
+        if isinstance(item, Received) and item.kind == kind:
+            return
+    raise AgentError(f"bench transport: no {kind} came in {_PATIENCE_S:.0f} s; try on a machine less busy")
 
 
 def publish(kind: str, rate_hz: float) -> None:

@@ -5,6 +5,7 @@ import argparse
 import pytest
 from printed import of_schema
 
+from stillwatch.base import UsageError
 from stillwatch.tools.bench import transport as bench_transport
 from stillwatch.transport.thin.presets import PRESETS
 
@@ -28,6 +29,18 @@ def test_live_rows_measure_a_publisher_in_another_process(capsys):
     for row in rows:
         assert row["messages_per_s"] > 0
         assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"] <= row["max_ms"]
+
+
+@pytest.mark.slow
+def test_a_live_row_shorter_than_the_gap_between_messages_waits_for_one(capsys):
+    rows = rows_of(capsys, "--only", "live", "--seconds", "0.001")
+    assert all(row["p50_ms"] > 0 and row["messages_per_s"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_a_live_row_of_no_length_is_refused(capsys, seconds):
+    with pytest.raises(UsageError, match=f"--seconds: {seconds} is not above 0"):
+        rows_of(capsys, "--only", "live", "--seconds", seconds)
 
 
 @pytest.mark.slow
