@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numba import types
 
-from stillwatch.kernels._jit import kernel
+from stillwatch.kernels._jit import kernel, reduction_kernel
 from stillwatch.kernels._types import f8, i4, i8, matrix, read_matrix, read_vector, vector
 from stillwatch.kernels.mixture_common import NO_COMPONENT, digamma
 
@@ -59,9 +59,8 @@ def words_of_list(rows, weights, group, spread, n_clumps, words):
         if item >= n_clumps:
             words[group[item]] += weights[i]
         else:
-            for s in range(spread.shape[1]):
-                if spread[item, s] > 0:
-                    words[s] += weights[i] * (spread[item, s] / PARTS)
+            for s in range(spread.shape[1]):  # most are none: a loop without a question runs along the row
+                words[s] += weights[i] * (spread[item, s] / PARTS)
 
 
 @kernel(types.void(i8, i8, i8, i8, read_vector(i8), _shares_of_groups, read_matrix(f8), matrix(f8)))
@@ -84,17 +83,42 @@ def add_expected_block(first, n_rows, n_topics, n_clumps, group, spread, expecte
                         block[row, k] += part * expected[s, k]
 
 
+@reduction_kernel(f8(_shares_of_groups, i8, read_vector(f8)))
+def _expected_of_clump(spread, clump, expected):
+    total = 0.0
+    for s in range(spread.shape[1]):
+        total += spread[clump, s] * expected[s]
+    return total / PARTS
+
+
 @kernel(types.void(read_vector(i8), i8, read_vector(i8), _shares_of_groups, read_vector(f8), vector(f8)))
 def add_expected_list(rows, n_clumps, group, spread, expected, logits):
-    """Add the same to the log joints of one topic's list; `expected` is (n_groups,), that topic's."""
+    """Add the same to the log joints of one topic's list; `expected` is (>= n_groups,), that topic's."""
     for i in range(rows.shape[0]):
         item = rows[i]
-        if item >= n_clumps:
-            logits[i] += expected[group[item]]
-        else:
-            for s in range(spread.shape[1]):
-                if spread[item, s] > 0:
-                    logits[i] += expected[s] * (spread[item, s] / PARTS)
+        logits[i] += expected[group[item]] if item >= n_clumps else _expected_of_clump(spread, item, expected)
+
+
+@kernel(
+    types.void(read_matrix(i4), i8, i8, i8, read_vector(i8), _shares_of_groups, read_matrix(f8), vector(f8), matrix(f8))
+)
+def add_expected_kept(candidates, n_items, n_clumps, n_topics, group, spread, expected, of_topic, shares):
+    """Add the same to the log joints of the kept topics of all items.
+
+    candidates : ndarray of shape (capacity, n_kept), int32;  expected : ndarray of shape (n_groups, capacity), float64
+    of_topic : ndarray of shape (n_groups,), float64, workspace;  shares : (capacity, n_kept), float64: log joints
+    """
+    for k in range(n_topics if n_clumps else 0):
+        for s in range(of_topic.shape[0]):
+            of_topic[s] = expected[s, k]
+        for item in range(n_clumps):
+            for j in range(candidates.shape[1]):
+                if candidates[item, j] == k:
+                    shares[item, j] += _expected_of_clump(spread, item, of_topic)
+    for item in range(n_clumps, n_items):
+        for j in range(candidates.shape[1]):
+            if candidates[item, j] != NO_COMPONENT:
+                shares[item, j] += expected[group[item], candidates[item, j]]
 
 
 @kernel(f8(read_vector(f8)))
@@ -141,6 +165,29 @@ def topic_evidence(words, size, alpha):
         if words[s] > 0.0:
             total += size[s] * (math.lgamma(alpha + words[s] / size[s]) - low)
     return total
+
+
+@kernel(
+    types.void(
+        read_matrix(f8), read_vector(f8), read_vector(f8), i8, read_matrix(i8), i8, vector(f8), vector(f8), vector(f8)
+    )
+)
+def add_merge_gains(words, size, alpha, n_groups, pairs, n_pairs, of_topic, apart, gains):
+    """Add to `gains` what the documents' evidence gains where each pair of topics is one.
+
+    words : ndarray of shape (n_groups, capacity), float64;  size : D_s;  alpha : ndarray of shape (n_topics,)
+    pairs : ndarray of shape (>= n_pairs, 2), int64
+    of_topic : (>= n_groups,), apart : (>= n_topics,), float64, workspaces;  gains : (>= n_pairs,), float64, added to
+    """
+    for k in range(alpha.shape[0]):
+        for s in range(n_groups):
+            of_topic[s] = words[s, k]
+        apart[k] = topic_evidence(of_topic[:n_groups], size, alpha[k])
+    for i in range(n_pairs):
+        a, b = pairs[i, 0], pairs[i, 1]
+        for s in range(n_groups):
+            of_topic[s] = words[s, a] + words[s, b]
+        gains[i] += topic_evidence(of_topic[:n_groups], size, alpha[a] + alpha[b]) - (apart[a] + apart[b])
 
 
 @kernel(f8(f8, read_vector(f8), read_vector(f8), f8))

@@ -9,6 +9,7 @@ import numpy as np
 
 from stillwatch.kernels import mixture_clumps
 from stillwatch.learn.mixture.build import ModelBuilder
+from stillwatch.learn.mixture.families.narrow import NarrowFamily
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.top_down import CompressReport, TopDown
 
@@ -285,6 +286,8 @@ class Compressor:
                 items.x, items.second, items.n_clumps, items.counts, order, self.bounds, groups, len(groups),
                 kept.x, kept.counts, kept.second, self._mean, self._scatter,
             )  # fmt: skip
+        elif isinstance(family, NarrowFamily):
+            family.write_clumps(items, order, self.bounds, groups, kept, self.distances)
         else:
             for row, group in enumerate(groups):
                 self.top_down.write_clump(items, order[self.bounds[group] : self.bounds[group + 1]], row)

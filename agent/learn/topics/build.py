@@ -6,11 +6,13 @@ rises.
 
 import numpy as np
 
-from stillwatch.kernels import mixture_common
+from stillwatch.kernels import mixture_common, topics_narrow
 from stillwatch.kernels import topics as kernels
 from stillwatch.kernels.mixture_common import EVIDENCE
+from stillwatch.kernels.mixture_narrow import MASSES
 from stillwatch.learn.mixture.build import LEAST_GAIN, SPLIT_UPDATES, ModelBuilder, Saved
 from stillwatch.learn.mixture.families import Family
+from stillwatch.learn.mixture.families.narrow import NarrowFamily
 from stillwatch.learn.mixture.families.places import SplitTask
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.report import BuildReport
@@ -38,6 +40,7 @@ class TopicBuilder(ModelBuilder):
         n_groups = len(documents.size)
         self._side = np.zeros((2, n_groups))  # words by group of the children of the last split
         self._odds = np.zeros(n_groups)
+        self._apart = np.zeros(family.capacity)  # of each topic, the documents' evidence
         self._parts_of_split = np.zeros((2, n_words))  # weights of the two children
         self._logits_of_split = np.zeros((2, n_words))
         self._no_weight = np.zeros(family.capacity)
@@ -76,13 +79,10 @@ class TopicBuilder(ModelBuilder):
 
     def _add_weights(self, items: Items) -> None:
         words, kept = as_words(items), self.kept
-        for k in range(self.n_components):
-            rows, places = kept.listed(k)
-            logits = kept.logits[: len(rows)]
-            logits[:] = kept.shares[rows, places]
-            self._odds[:] = self.documents.expected[:, k]
-            kernels.add_expected_list(rows, words.n_clumps, words.group, words.spread, self._odds, logits)
-            mixture_common.scatter_logits(rows, places, logits, kept.shares)
+        kernels.add_expected_kept(
+            self.candidates, words.n_items, words.n_clumps, self.n_components, words.group, words.spread,
+            self.documents.expected, self._odds, kept.shares,
+        )  # fmt: skip
 
     # The moves
 
@@ -123,6 +123,10 @@ class TopicBuilder(ModelBuilder):
         children, centre = (family.child_a, family.child_b), family.moments.mean[k].copy()
         parts, logits = self._parts_of_split[:, :n], self._logits_of_split[:, :n]
         np.less(rows, self._fresh, out=share)
+        if isinstance(family, NarrowFamily):
+            task = SplitTask(0.0, self.alpha, True, SPLIT_UPDATES)
+            family.settle_shares(items, rows, weights, centre, task, MASSES)
+            return
         for _ in range(SPLIT_UPDATES):
             np.multiply(weights, share, out=parts[0])
             np.subtract(weights, parts[0], out=parts[1])
@@ -162,6 +166,12 @@ class TopicBuilder(ModelBuilder):
         children, centre = (family.child_a, family.child_b), family.moments.mean[k].copy()
         parts, logits = self._parts_of_split[:, :n], self._logits_of_split[:, :n]
         alphas, words = np.zeros(2), as_words(items)
+        if isinstance(family, NarrowFamily):
+            topics_narrow.refine(
+                *family.asked(items, rows, weights, centre), REFINEMENTS, SETTLED, *family.tried(n), words.group,
+                words.spread, docs.size[: docs.n_groups], docs.alpha[k], self._side, self._odds, alphas,
+            )  # fmt: skip
+            return alphas
         for update in range(REFINEMENTS + 1):
             np.multiply(weights, share, out=parts[0])
             np.subtract(weights, parts[0], out=parts[1])
@@ -198,11 +208,11 @@ class TopicBuilder(ModelBuilder):
         super()._keep_split(k, parts, free)
 
     def _add_weights_gains(self, n_pairs: int) -> None:
-        docs, gains, everyone = self.documents, self._gains, range(self.n_components)
-        apart = [docs.topic_evidence(np.ascontiguousarray(docs.words[:, k]), docs.alpha[k]) for k in everyone]
-        for i, (a, b) in enumerate(self._pairs[:n_pairs]):
-            both = docs.topic_evidence(docs.words[:, a] + docs.words[:, b], docs.alpha[a] + docs.alpha[b])
-            gains[i] += both - (apart[a] + apart[b])
+        docs, n = self.documents, self.documents.n_groups
+        kernels.add_merge_gains(
+            docs.words, docs.size[:n], docs.alpha[: self.n_components], n, self._pairs, n_pairs, self._odds,
+            self._apart, self._gains,
+        )  # fmt: skip
 
     def _join(self, a: int, b: int, into: int) -> None:
         docs = self.documents
@@ -237,7 +247,7 @@ class TopicBuilder(ModelBuilder):
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        own = [self._side, self._odds, self._parts_of_split, self._logits_of_split, self._no_weight]
+        own = [self._side, self._odds, self._apart, self._parts_of_split, self._logits_of_split, self._no_weight]
         return [*super().arrays(), *own, self._saved_words, self._saved_alpha, *self.documents.arrays()]
 
 

@@ -1,20 +1,29 @@
 """Data and builders that the mixture's tests share."""
 
+from functools import partial
+
 import numpy as np
 
 from stillwatch.learn.mixture.build import ModelBuilder
-from stillwatch.learn.mixture.families import make_family
+from stillwatch.learn.mixture.families import Family, RoundedFamily, make_family
 from stillwatch.learn.mixture.families.places import Moments
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.priors import prior_parameters
 
 FAMILIES = ("diagonal", "full")
 FORMS = ("diagonal", "full", "rounded")  # the families, the full one over exact and over rounded clumps
+ROUNDED = ("rounded", "wide")
+BUILT = (*FORMS, "wide")  # and the last one as it is in many dimensions, whatever these are
 
 
 def covariance_of(form: str) -> str:
     """Return the covariance of a form's components."""
-    return "full" if form == "rounded" else form
+    return "full" if form in ROUNDED else form
+
+
+def family_of(form: str, n_dims: int, capacity: int, n_items: int) -> Family:
+    """Return the family of one of `BUILT`."""
+    return (RoundedFamily if form == "wide" else partial(make_family, form))(n_dims, capacity, n_items)
 
 
 def clusters(seed: int, n_rows: int = 300, n_dims: int = 4, n_clusters: int = 4, gap: float = 3.0):
@@ -46,11 +55,16 @@ def awkward_rows(kind: str) -> np.ndarray:
 AWKWARD = ("random", "clustered", "duplicated", "constant column", "one point", "scaled")
 
 
+def cost_of_clump(form: str, n_dims: int) -> int:
+    """Return the values of one clump of one of `BUILT`."""
+    return family_of(form, n_dims, 1, 1).clump_cost(n_dims)
+
+
 def items_of(rows: np.ndarray, form: str, capacity: int = 0) -> Items:
     """Return items that hold the rows as single points."""
     n, d = rows.shape
-    n_second = {"diagonal": d, "full": d * (d + 1) // 2, "rounded": d + 1}[form]
-    n_codes = d * (d - 1) // 2 if form == "rounded" else 0
+    n_second = {"diagonal": d, "full": d * (d + 1) // 2}.get(form, d + 1)
+    n_codes = d * (d - 1) // 2 if form in ROUNDED else 0
     items = Items(d, n_second, max(capacity, n), max(n // 2, capacity, 1), n_codes)
     items.append(rows)
     return items
@@ -69,7 +83,7 @@ def clumped(rows: np.ndarray, labels: np.ndarray, form: str) -> Items:
         items.x[row] = mine.mean(axis=0)
         off = mine - items.x[row]
         items.counts[row] = len(mine)
-        if form == "rounded":
+        if form in ROUNDED:
             moments.count[0], moments.mean[0], moments.scatter[0] = len(mine), items.x[row], (off.T @ off)[low]
             family.summarise(items, row, moments, 0)
         else:
@@ -83,7 +97,7 @@ def clumped(rows: np.ndarray, labels: np.ndarray, form: str) -> Items:
 def builder_for(items: Items, form: str, capacity: int = 8, scale: float = 0.1, **settings) -> ModelBuilder:
     """Return a builder with room for the items."""
     n, d = items.x.shape
-    family = make_family(form, d, capacity, n)
+    family = family_of(form, d, capacity, n)
     family.prior[:] = prior_parameters(covariance_of(form), d, 0.01, scale)
     settings = {"concentration": 1.0, "max_iterations": 200} | settings
     return ModelBuilder(family, n, **settings)
@@ -109,8 +123,8 @@ def second_moments(items: Items, form: str) -> np.ndarray:
     second = np.zeros((n, d, d))
     low = np.tril_indices(d)
     kept = items.second[: items.n_clumps]
-    if form == "rounded":
-        kept = make_family(form, d, 1, 1).clump_moments(items)
+    if form in ROUNDED:
+        kept = family_of(form, d, 1, 1).clump_moments(items)
     for s in range(items.n_clumps):
         second[s][low] = kept[s]
         second[s].T[low] = kept[s]

@@ -77,6 +77,34 @@ def test_expected_weights_of_an_item_are_those_of_its_documents(world):
     np.testing.assert_allclose(logits, 1.0 + wanted[rows, 2], rtol=1e-12)
 
 
+@pytest.mark.parametrize("n_clumps", [0, N_CLUMPS])
+def test_expected_weights_of_kept_topics_are_those_of_all(world, n_clumps):
+    expected, shares = world.rng.normal(size=(N_GROUPS, N_TOPICS)), np.ones((N_ITEMS, 2))
+    n_cs = reference.words_by_group(world.counts, world.group, world.spread, n_clumps) / world.counts[:, None]
+    wanted = n_cs @ expected
+    kernels.add_expected_kept(
+        world.candidates, N_ITEMS, n_clumps, N_TOPICS, world.group, world.spread, expected, np.zeros(N_GROUPS), shares
+    )
+    for item in range(N_ITEMS):
+        for k, share in zip(world.candidates[item], shares[item], strict=True):
+            assert share == pytest.approx(1.0 + wanted[item, k] if k >= 0 else 1.0, rel=1e-12)
+
+
+def test_what_documents_gain_by_a_merge_is_the_difference_of_their_evidence(world):
+    pairs, gains = np.array([[0, 2], [1, 4]]), np.array([1.0, 2.0])
+    kernels.add_merge_gains(
+        world.words, world.size, world.alpha, N_GROUPS, pairs, 2, np.zeros(N_GROUPS), np.zeros(N_TOPICS), gains
+    )
+    before = reference.evidence(world.words, world.size, world.alpha)
+    for (a, b), gain, began in zip(pairs, gains, (1.0, 2.0), strict=True):
+        words, alpha = world.words.copy(), world.alpha.copy()
+        words[:, a] += words[:, b]
+        alpha[a] += alpha[b]
+        left = np.delete(np.arange(N_TOPICS), b)
+        after = reference.evidence(np.ascontiguousarray(words[:, left]), world.size, alpha[left])
+        assert gain - began == pytest.approx(after - before, rel=1e-9)
+
+
 def test_document_terms_are_those_of_the_bound(world):
     np.testing.assert_allclose(
         kernels.documents_evidence(world.words, world.size, world.alpha, N_GROUPS),

@@ -7,6 +7,7 @@ Imports: base, kernels.
 
 from stillwatch.learn.mixture.families.diagonal import DiagonalFamily
 from stillwatch.learn.mixture.families.full import FullFamily, RoundedFamily
+from stillwatch.learn.mixture.families.narrow import NARROW, NarrowFamily
 
 Family = DiagonalFamily | FullFamily
 FORMS: dict[str, type[DiagonalFamily] | type[FullFamily]] = {
@@ -21,4 +22,5 @@ def clump_cost(form: str, n_dims: int) -> int:
 
 def make_family(form: str, n_dims: int, capacity: int, n_items: int) -> Family:
     """Return the family of a form: "diagonal", "full", or "rounded", which is full over rounded clumps."""
-    return FORMS[form](n_dims, capacity, n_items)
+    made = NarrowFamily if form == "rounded" and n_dims <= NARROW else FORMS[form]
+    return made(n_dims, capacity, n_items)

@@ -180,16 +180,7 @@ class FullFamily(Places):
         self, items: Items, rows: np.ndarray, weights: np.ndarray, parent: tuple[Moments, int], task: SplitTask
     ) -> float:
         """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
-        moments, place = parent
-        n = len(rows)
-        share, centre = self.share[:n], moments.mean[place]
-        self._place_plane(items, moments, place, task)
-        point, direction = self.plane
-        if not direction.any():
-            point = centre
-            direction[np.argmax(moments.scatter[place][self._diagonal])] = 1.0
-            mixture_full.packed_direction(moments.scatter[place], direction, self._first)
-        mixture_common.side_of_plane(items.x, rows, point, direction, share)
+        n, share, centre = len(rows), self._cut(items, rows, parent, task), parent[0].mean[parent[1]]
         a, b = self.child_a, self.child_b
         left = task.n_updates
         while True:
@@ -213,6 +204,19 @@ class FullFamily(Places):
         self.fit(a)
         self.fit(b)
         return self.split_score(mixture_common.split_entropy(share, weights))
+
+    def _cut(self, items: Items, rows: np.ndarray, parent: tuple[Moments, int], task: SplitTask) -> np.ndarray:
+        """Return the shares that a split begins with: items on one side of a plane are the first child's."""
+        moments, place = parent
+        share = self.share[: len(rows)]
+        self._place_plane(items, moments, place, task)
+        point, direction = self.plane
+        if not direction.any():
+            point = moments.mean[place]
+            direction[np.argmax(moments.scatter[place][self._diagonal])] = 1.0
+            mixture_full.packed_direction(moments.scatter[place], direction, self._first)
+        mixture_common.side_of_plane(items.x, rows, point, direction, share)
+        return share
 
     def _normal(self, place: int, step: np.ndarray) -> np.ndarray:
         return self.whiten[place].T @ (self.whiten[place] @ step)

@@ -106,3 +106,18 @@ def test_a_side_of_a_split_that_weighs_next_to_nothing_has_no_odds(one, other):
 def test_the_odds_of_a_split_are_logarithms_of_how_much_heavier_a_side_is():
     assert odds_of(8.0, 2.0) == pytest.approx(np.log(4.0))
     assert odds_of(1e-300, 1e-5) == pytest.approx(-295 * np.log(10.0))
+
+
+@pytest.mark.parametrize("as_clumps", [0, 80])
+def test_few_dimensions_give_the_topics_that_matrix_products_give(as_clumps):
+    rows, _, groups = corpus(2, n_documents=20, n_words=40, n_topics=5, n_dims=3)
+    told = []
+    for form in ("rounded", "wide"):
+        words = words_of(rows, groups, 20, as_clumps, form)
+        builder = builder_of(words, 20, 3, form=form)
+        builder.build(words, warm=True, merges=True, fresh=500)
+        report, n, docs = builder.report, builder.n_components, builder.documents
+        assert report.splits_kept > 0
+        told.append((report.free_energy, docs.alpha[:n], docs.words[:, :n], builder.counts(), report.splits_tried))
+    for one, other in zip(*told, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
