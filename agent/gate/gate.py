@@ -4,6 +4,7 @@ Called by agent/pipeline/pipeline.py with every frame, in order. Depends on the 
 never on a clock, so that a replay refuses the same frames.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,8 +43,10 @@ SLIP_RATIO = 10.0  # of frozen_difference: a single frame, and the whole standst
 FILL_JUMP = 0.15  # share of the frame that turned decoder grey
 FLAT_DETAIL = 0.05
 BLUR_RATIO = 0.35  # of the usual sharpness; clean clips stay above 0.58, a blur of 2 pixels falls below 0.3
-BLUR_AFTER_FRAMES = 50
+BLUR_AFTER_NS = 30 * NS  # of accepted frames: by then the place was seen without whoever was in view at the start
 USUAL_NS = 300 * NS  # memory of what is usual: a focus that drifts within minutes is still a fault
+SOFTEST = 0.1  # quantile of sharpness: somebody sharper than the place may be in view nine tenths of the time
+SOFTEST_STEP = 10.0  # of its logarithm, in all of USUAL_NS: 40 s without them bring it to a third
 LONGEST_STEP_NS = NS  # a gap in the stream counts as this much of whatever lasts
 
 
@@ -134,7 +137,7 @@ class _Seen:
     REASONS. previous: thumbnail of the frame before, and its stream time (-1 without one) and stream epoch. anchor:
     thumbnail with which a standstill began, still_since_ns and still_frames: since when, for how many frames; slips:
     frames in a row that broke it. filled_since_ns: since when a part is decoder grey, -1 while none is. usual_*:
-    running means of accepted frames, and how many these are.
+    of accepted frames: a low quantile of sharpness, mean of grey fill, how many these are, and for how long they came.
     """
 
     height: int = saved(1, low=1)
@@ -154,6 +157,7 @@ class _Seen:
     usual_sharpness: float = saved(0.0, low=0.0)
     usual_grey_fill: float = saved(0.0, low=0.0, high=1.0)
     usual_frames: int = saved(0, low=0)
+    usual_ns: int = saved(0, low=0)
 
 
 class Gate(Composed):
@@ -187,7 +191,7 @@ class Gate(Composed):
     def _begin_again(self) -> None:
         seen = self._seen
         seen.previous_ns = seen.epoch = seen.still_since_ns = seen.filled_since_ns = -1
-        seen.still_frames = seen.slips = seen.usual_frames = 0
+        seen.still_frames = seen.slips = seen.usual_frames = seen.usual_ns = 0
         seen.usual_sharpness = seen.usual_grey_fill = 0.0
         self._global.forget()
 
@@ -279,15 +283,32 @@ class Gate(Composed):
 
     def _is_blurred(self, now: Measures) -> bool:
         """Say whether the camera lost its focus: the usual scene without its fine structure."""
-        known = self._seen.usual_frames >= BLUR_AFTER_FRAMES
+        known = self._seen.usual_ns >= BLUR_AFTER_NS
         return known and now.sharpness < BLUR_RATIO * self._seen.usual_sharpness
 
     def _learn_usual(self, now: Measures, step_ns: int, arrived: bool) -> None:
         seen = self._seen
         seen.usual_frames = 1 if arrived else seen.usual_frames + 1
+        seen.usual_ns = 0 if arrived else seen.usual_ns + step_ns
         share = max(step_ns / USUAL_NS, 1.0 / seen.usual_frames)
-        seen.usual_sharpness += share * (now.sharpness - seen.usual_sharpness)
+        seen.usual_sharpness = self._softest(now.sharpness, share)
         seen.usual_grey_fill += share * (now.grey_fill - seen.usual_grey_fill)
+
+    def _softest(self, sharpness: float, share: float) -> float:
+        """Return the running quantile with one more frame: a step towards it, never beyond [1]_.
+
+        Who is sharper than the place, in murky water or fog, must not make it look blurred when they leave.
+
+        References
+        ----------
+        .. [1] H. Robbins and S. Monro, Annals of Mathematical Statistics 22(3), 1951, 400-407, section 5.
+        """
+        usual = self._seen.usual_sharpness
+        if self._seen.usual_frames == 1:
+            return sharpness
+        if sharpness < usual:
+            return max(usual * math.exp(-SOFTEST_STEP * (1.0 - SOFTEST) * share), sharpness)
+        return min(usual * math.exp(SOFTEST_STEP * SOFTEST * share), sharpness)
 
     def _verdict(self, frame: Frame, reason: str, present: set[str], step_ns: int, held: Held) -> Verdict:
         events = [life.update(life.kind in present, step_ns, frame) for life in self._lives]

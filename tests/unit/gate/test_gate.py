@@ -239,11 +239,37 @@ def test_a_picture_that_never_calms_down_is_accepted_in_the_end():
 @pytest.mark.parametrize("sigma", [2.5, 4.0, 8.0])
 def test_a_lens_that_loses_focus_is_obstructed_on_a_fixed_camera(sigma):
     judge = gate()
-    play(judge, scene(100))
-    blurred = [noisy(cv2.GaussianBlur(picture(i, noise=0.0), (0, 0), sigma), i) for i in range(100, 200)]
-    verdicts = play(judge, blurred, start=100)
+    play(judge, scene(320))
+    blurred = [noisy(cv2.GaussianBlur(picture(i, noise=0.0), (0, 0), sigma), i) for i in range(320, 420)]
+    verdicts = play(judge, blurred, start=320)
     assert verdicts[-1].reason == "obstructed"
     assert first_second_of(SourceState.OBSTRUCTED, verdicts, 0) <= 10.0
+
+
+def soft_scene(count, start=0, sigma=5.0, visitor=lambda i: False):
+    """A murky view; whoever is in it stands near the camera, black and white."""
+    images = []
+    for i in range(start, start + count):
+        image = cv2.GaussianBlur(picture(0, noise=0.0), (0, 0), sigma)
+        if visitor(i):
+            image[40:160, 60:140] = 255.0 * (np.arange(80) // 8 % 2)[None, :, None]
+        images.append(noisy(image, i))
+    return images
+
+
+def test_a_murky_place_is_not_blurred_when_somebody_sharp_leaves_it():
+    often = play(gate(), soft_scene(1200, visitor=lambda i: i % 100 < 80))
+    assert all(verdict.accepted for verdict in often)
+
+
+def test_who_was_in_view_at_the_start_may_leave_a_murky_place():
+    assert all(verdict.accepted for verdict in play(gate(), soft_scene(600, visitor=lambda i: i < 200)))
+
+
+def test_a_murky_place_where_somebody_sharp_often_is_still_loses_its_focus():
+    judge = gate()
+    play(judge, soft_scene(600, sigma=0.5, visitor=lambda i: i % 100 < 80))
+    assert play(judge, soft_scene(100, start=600, sigma=4.0))[-1].reason == "obstructed"
 
 
 def test_verdicts_depend_on_the_frames_alone_and_go_on_from_a_saved_state():
