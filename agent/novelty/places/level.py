@@ -74,15 +74,16 @@ class FrameLevel(Recorded):
         """Return the root of what is unlike, summed over patches from one unit on."""
         return math.sqrt(float(unlikeness[unlikeness >= UNLIKE].sum()))
 
-    def is_least(self, unlikeness: np.ndarray) -> bool:
+    @staticmethod
+    def is_least(level: float) -> bool:
         """Whether so little is unlike that nothing would be told of it, however quiet the place."""
-        return self.level_of(unlikeness) < LEAST_LEVEL
+        return level < LEAST_LEVEL
 
     def usual(self, emptiness: float) -> tuple[float, float]:
         """Return mean and deviation of a normal law with quantiles of what was seen; zeros before.
 
         emptiness : float
-            1 where often nothing is to be seen: the lower half is believed. 0 where that is never so: the upper one is.
+            1 where often nothing is new: the lower half is believed. 0 where that is never so: the upper one is.
         """
         total = float(self._watched.levels_s.sum())
         if total <= 0.0:

@@ -39,7 +39,7 @@ from stillwatch.novelty.rules import (
 
 @dataclass
 class _Watched:
-    """Seconds watched, and those in which nothing was there, by one decay; the stream time of the last frame, ns."""
+    """Seconds watched, and those that were empty, by one decay; the stream time of the last frame, ns."""
 
     seconds: float = saved(0.0, low=0.0)
     empty_s: float = saved(0.0, low=0.0)
@@ -79,7 +79,7 @@ class Traffic(Restorable):
 
     @property
     def emptiness(self) -> float:
-        """How far this is a place where often nothing is: 1, or one that never rests: 0."""
+        """How far this is a place where often nothing new is: 1, or one that never rests: 0."""
         share = (self._watched.empty_s + EMPTY_PRIOR_S) / (self._watched.seconds + WATCHED_PRIOR_S)
         return min(max((share - BUSY_SHARE) / (EMPTY_SHARE - BUSY_SHARE), 0.0), 1.0)
 
@@ -91,18 +91,18 @@ class Traffic(Restorable):
         share = (around + TRAFFIC_PRIOR_S) / (self._watched.seconds + WATCHED_PRIOR_S)
         np.clip(np.log(share) / math.log(RARE_SHARE), max(self.emptiness, LEAST_WEIGHT), 1.0, out=out)
 
-    def learn(self, unlikeness: np.ndarray, is_empty: bool, t_ns: int) -> None:
+    def learn(self, unlikeness: np.ndarray, empty: float, t_ns: int) -> None:
         """Take note of where something was, in the frame at stream time `t_ns`.
 
         unlikeness : ndarray of shape (n,), float32, of `PlaceMemory.unlikeness`, averaged over neighbours;
-        is_empty : whether there was nothing anywhere
+        empty : 0 to 1, how far there was nothing anywhere, or nobody but who usually comes
         """
         n, watched = len(unlikeness), self._watched
         elapsed_s = min(max(t_ns - watched.t_ns, 0) / NS, VISIT_S) if watched.t_ns >= 0 else 0.0
         kept = 0.5 ** (elapsed_s / self._halflife_s)
         watched.t_ns = t_ns
         watched.seconds = watched.seconds * kept + elapsed_s
-        watched.empty_s = watched.empty_s * kept + (elapsed_s if is_empty else 0.0)
+        watched.empty_s = watched.empty_s * kept + empty * elapsed_s
         seconds, left = self._seconds[:n], self._left[:n]
         here = unlikeness > THERE
         seconds *= np.float32(kept)

@@ -14,6 +14,7 @@ from stillwatch.epochs import Models
 from stillwatch.features import Rows
 from stillwatch.novelty.places.baseline import Baseline
 from stillwatch.novelty.places.coherence import Coherence
+from stillwatch.novelty.places.level import FrameLevel
 from stillwatch.novelty.regions import novel_regions
 from stillwatch.novelty.rules import KNOWN_VIEWPOINTS, LEAST_LEVEL_DEVIATION, NEIGHBOURS, NOVEL, UNLIKE, USUAL_RATE
 from stillwatch.novelty.sampling import place_of_oldest
@@ -161,12 +162,22 @@ class Unlikeness(Composed):
         was_judged = judgement is None or judgement.was_judged
         baseline.whole_view.learn(rows, t_ns, follows=in_event and was_judged)
         if judgement is not None and is_ready:
-            baseline.traffic.learn(judgement.surprise, baseline.level.is_least(judgement.surprise), t_ns)
+            baseline.traffic.learn(judgement.surprise, self._emptiness(baseline.level, judgement), t_ns)
             baseline.level.learn(judgement.statistics[0], t_ns, in_event)
             if self._habituates:
                 self._habituation.learn(judgement.sightings, rows, t_ns)
             return self._visits.learn(judgement.sightings, rows.grid_shape, t_ns)
         return []
+
+    def _emptiness(self, level: FrameLevel, judgement: Judgement) -> float:
+        """Return how far there is nothing in a frame, 0 to 1: as far as it is known who comes, they are nothing.
+
+        A place that never rests would be judged by the upper half of its levels for good, and those of a few busy
+        minutes before anybody was known are in it for hours.
+        """
+        if level.is_least(level.level_of(judgement.surprise)):
+            return 1.0
+        return self._habituation.settled if level.is_least(judgement.statistics[0]) else 0.0
 
     def _baseline_of(self, rows: Rows) -> Baseline:
         """Return what is usual in the view of a frame: nothing yet, where the camera never had it."""

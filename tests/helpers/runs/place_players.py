@@ -46,7 +46,7 @@ def play_traffic(traffic: Traffic, frames: range) -> list:
     for i in frames:
         out, there = np.zeros(PLACES, np.float32), np.random.default_rng(i).random(PLACES).astype(np.float32) * 2.0
         traffic.weights(out)
-        traffic.learn(there, i % 3 == 0, t_of(i))
+        traffic.learn(there, (i % 3 == 0) * 0.7, t_of(i))
         told.append((traffic.emptiness, out.tobytes()))
     return told
 

@@ -21,11 +21,11 @@ def weights(of: Traffic) -> np.ndarray:
     return out.reshape(GRID)
 
 
-def watch(of: Traffic, seconds, there, is_empty=lambda t: False, begin_s=0.0, rate=5):
+def watch(of: Traffic, seconds, there, empty=lambda t: 0.0, begin_s=0.0, rate=5):
     """Watch so many seconds; `there(t)` is where something is, (rows, columns) bool."""
     for i in range(round(seconds * rate)):
         t = begin_s + i / rate
-        of.learn(np.where(there(t).ravel(), 2.0, 0.0).astype(np.float32), is_empty(t), round(t * NS))
+        of.learn(np.where(there(t).ravel(), 2.0, 0.0).astype(np.float32), empty(t), round(t * NS))
 
 
 def row(k, present=True) -> np.ndarray:
@@ -51,9 +51,15 @@ def test_who_stays_counts_a_moment_and_who_comes_again_counts_again():
 
 def test_where_often_nothing_is_every_place_counts_fully():
     seen = traffic()
-    watch(seen, 300, lambda t: row(1, t % 4 < 1), is_empty=lambda t: t % 4 >= 1)
+    watch(seen, 300, lambda t: row(1, t % 4 < 1), empty=lambda t: t % 4 >= 1)
     assert seen.emptiness == 1.0
     np.testing.assert_array_equal(weights(seen), 1.0)
+
+
+def test_a_place_is_as_empty_as_its_frames_are_on_the_mean():
+    seen = traffic()
+    watch(seen, 3000, lambda t: row(1), empty=lambda t: 0.15)
+    assert seen.emptiness == pytest.approx(0.5, abs=0.02)  # half-way from BUSY_SHARE to EMPTY_SHARE
 
 
 def test_no_place_loses_its_say():

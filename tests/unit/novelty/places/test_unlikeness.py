@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from stillwatch.base.camera import FIXED
 from stillwatch.epochs.models import Models
 from stillwatch.features.rows import Rows
 from stillwatch.novelty.places.unlikeness import Unlikeness
+from stillwatch.novelty.rules import LEAST_LEVEL, LEAST_LEVEL_DEVIATION
 from stillwatch.novelty.strategy import Sizes
 from stillwatch.settings.config import Config
 
@@ -139,6 +141,27 @@ def test_usual_traffic_is_counted_and_another_kind_on_its_path_is_told():
     assert strategy.kinds[0].count >= 5
     scene.other()
     assert told(strategy, scene, lambda i: [(4, i - 605)], 22, begin=600)
+
+
+def crowd(i):
+    """Return where things are that keep three lanes busy nearly all the time, each at times of its own."""
+    lanes = ((0, 31), (3, 37), (6, 41))  # row, frames from one to the next
+    things = [(row + i // every % 2, i % every // 2 - 4) for row, every in lanes]
+    return [(row, column) for row, column in things if column < GRID[1]]
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_once_it_is_known_who_comes_a_place_that_never_rests_is_as_quiet_as_an_empty_one(seed):
+    strategy, scene, other = make(), Scene(seed), Scene(seed + 10)
+    told(strategy, scene, crowd, 1800)  # six minutes
+    for i in range(1800, 1804):
+        picture = scene.frame(*crowd(i)).reshape(*GRID, DIMS)
+        picture[7:12, i - 1800 : i - 1795] = other.frame((7, 2)).reshape(*GRID, DIMS)[7:12, 2:7]  # who never came
+        rows = rows_of(picture.reshape(N, DIMS))
+        judgement = strategy.judge(rows, MODELS, i * NS // 5)
+        strategy.learn(rows, judgement, i * NS // 5, in_event=False)
+    assert judgement.statistics[0] > LEAST_LEVEL
+    assert judgement.value > 0.9 * judgement.statistics[0] / LEAST_LEVEL_DEVIATION
 
 
 def test_masked_places_are_never_told():
