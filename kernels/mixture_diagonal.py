@@ -153,6 +153,20 @@ def maximise(
 
 @kernel(
     types.void(
+        read_vector(f8), read_matrix(f8), read_matrix(f8), i8, read_vector(f8), matrix(f8), matrix(f8), matrix(f8)
+    )
+)  # fmt: skip
+def posteriors(count, mean, scatter, n_components, prior, post_mean, precision, fits):
+    """Write the `posterior` of every component from its statistics.
+
+    count, mean, scatter : by component;  post_mean, precision, fits : by component, written
+    """
+    for k in range(n_components):
+        posterior(count[k], mean[k], scatter[k], prior, post_mean[k], precision[k], fits[k])
+
+
+@kernel(
+    types.void(
         read_vector(f8), read_matrix(f8), read_matrix(f8), read_matrix(f8), read_vector(f8), read_matrix(i8), i8,
         vector(f8),
     )

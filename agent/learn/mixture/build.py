@@ -4,6 +4,8 @@ Called by agent/learn/mixture/mixture.py once an epoch. It must not change the i
 bound rises.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from stillwatch.kernels import mixture_common
@@ -12,8 +14,7 @@ from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.families.places import Moments, SplitTask
 from stillwatch.learn.mixture.identity import Saved as SavedIdentities
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.posterior import Posterior
-from stillwatch.learn.mixture.report import BuildReport
+from stillwatch.learn.mixture.posterior import BuildReport, Posterior
 
 SPLIT_UPDATES = 20  # restricted updates of a split on trial
 NEIGHBOURS = 3  # nearest components that each component is tried to merge with
@@ -41,12 +42,16 @@ class ModelBuilder(Posterior):
     ----------
     loss : ndarray of shape (capacity,), float64
         What the last split of each component on trial in this epoch would have lost, in nats; inf where none was.
+    began : callable or None
+        Called with the items, and how many of them were held before, when their responsibilities under the last model
+        are known: it may use the workspaces, and must leave the model as it is.
     """
 
     def __init__(self, family: Family, n_items: int, concentration: float, max_iterations: int):
         super().__init__(family, n_items, concentration, max_iterations)
         capacity = family.capacity
         self.loss = np.zeros(capacity)
+        self.began: Callable[[Items, int], None] | None = None
         self.spare = Moments(capacity + 1, family.n_dims, family.n_packed)  # what a trial would undo
         self._overlap = np.zeros((capacity, capacity))
         self._near = np.zeros((capacity, NEIGHBOURS), np.int64)
@@ -155,21 +160,17 @@ class ModelBuilder(Posterior):
         return False
 
     def _save(self) -> Saved:
-        n, moments = self.n_components, self.family.moments
-        for name in ("count", "mean", "scatter"):
-            getattr(self.spare, name)[:n] = getattr(moments, name)[:n]
+        n = self.n_components
+        self.spare.take(self.family.moments, n)
         return n, self.tried[:n].copy(), self.identities.save(n)
 
     def _undo(self, saved: Saved) -> None:
         n, tried, names = saved
-        moments = self.family.moments
-        for name in ("count", "mean", "scatter"):
-            getattr(moments, name)[:n] = getattr(self.spare, name)[:n]
+        self.family.moments.take(self.spare, n)
         self.n_components = n
         self.tried[:n] = tried
         self.identities.undo(names)
-        for k in range(n):
-            self.family.fit(k)
+        self.family.fit_all(n)
 
     def try_exchanges(self, items: Items) -> int:
         """Where there is no room for splits, merge pairs that lose less than a split elsewhere gains; return how many.
@@ -306,6 +307,8 @@ class ModelBuilder(Posterior):
         if not warm or self.n_components == 0:
             self.start_from_one(items)
         self.expect_dense(items)
+        if self.began is not None and 0 < fresh < items.n_items:
+            self.began(items, fresh)
         births_tried, exchanges = False, 0
         epoch = self.identities.epoch
         trials = epoch == 1 or epoch % (FIRST_TRIAL_EPOCHS if epoch < FIRST_EPOCHS else TRIAL_EPOCHS) == 0

@@ -16,9 +16,10 @@ from stillwatch.learn.mixture.compress import DEAR, SHORT, Compressor, are_few_a
 from stillwatch.learn.mixture.families import clump_cost, make_family
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.parts import Parts
+from stillwatch.learn.mixture.posterior import BuildReport
 from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture
 from stillwatch.learn.mixture.priors import prior_parameters
-from stillwatch.learn.mixture.report import BuildReport
+from stillwatch.learn.mixture.remainders import Remainders
 from stillwatch.learn.mixture.saved import VERSION, Room, arrays_of, check_state, take_arrays
 from stillwatch.learn.mixture.streamed import StreamedModel
 from stillwatch.learn.mixture.top_down import CompressReport
@@ -78,7 +79,8 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
     n_features_in_ : int
         Width of the rows: that of the first ones, or what `allocate` was given.
     means_, covariances_, weights_, component_ids_
-        The components, largest first, in the units of the data.
+        The components, largest first, in the units of the data. Of a diagonal mixture they have what points said of
+        them before they were folded, too (`Remainders`).
     clumps_ : dict of ndarray
         What is kept of the data.
     clump_points_ : float
@@ -157,6 +159,12 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         return "rounded" if (self.covariance, self.clump_moments) == ("full", "rounded") else self.covariance
 
     @property
+    def _has_remainders(self) -> bool:
+        """Whether the model tells more than its clumps say: the paper's form does not, nor one whose clumps are cut."""
+        plain = self.warm_start and self.compression == "geometry" and self.parts == 1
+        return plain and self.covariance == "diagonal"
+
+    @property
     def _is_short(self) -> bool:
         """Whether epochs are short by default."""
         if self.epoch_size is not None or self.compression == "paper":
@@ -193,6 +201,7 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         self._builder = ModelBuilder(family, n_items, self.concentration, self.max_iterations)
         dear = 0.0 if self._is_short else DEAR
         self._compressor = Compressor(self._builder, budget, self.compression, dear=dear)
+        self._remainders = Remainders(self._builder) if self._has_remainders else None
         self._begin()
         self._old_born = np.zeros(0, np.int64)  # birth epochs of the last model's components, in its order
 
@@ -227,7 +236,10 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         normaliser, (rows,) = self._drain()
         items = self._items
         if self.halflife is not None:
-            views.fade(items, 0.5 ** (len(rows) / self.halflife))
+            factor = 0.5 ** (len(rows) / self.halflife)
+            views.fade(items, factor)
+            if self._remainders is not None:
+                self._remainders.fade(factor)
         items.append(normaliser.apply(rows))
         self.n_seen_ += len(rows)
         fresh = items.n_items - len(rows)
@@ -251,6 +263,8 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         if not self.warm_start and old is not None:
             shared = views.shared_mass(old, items, builder, normaliser)
             builder.identities.adopt(old.ids, self._old_born, shared)
+        if self._remainders is not None:
+            self._remainders.tell(items)
         magnification = max(self.horizon / items.total, LEAST_MAGNIFICATION)
         squeezed = self._compressor.compress(items, builder.candidates, builder.n_components, magnification)
         self.free_energy_ = built.free_energy - items.total * normaliser.log_volume
@@ -374,6 +388,7 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
         """Return the bytes of all arrays, constants, by what they are for."""
         taken = super().memory_bytes()
         taken["items"] += sum(array.nbytes for array in self._parts.seen.arrays())
+        taken["model"] += sum(array.nbytes for array in self._remainders.arrays()) if self._remainders else 0
         return taken
 
     def _config(self) -> np.ndarray:
@@ -394,7 +409,7 @@ class MemoryBoundedMixture(StreamedModel[StudentMixture]):
     def _prepare(self, state: State) -> Commit:
         clumps = len(self._items.second)
         waiting = self.rows_per_epoch if np.size(state.get("shift", ())) else len(self._pending)
-        room = Room(self.n_features_in_, self.memory, clumps, self.max_components, waiting)
+        room = Room(self.n_features_in_, self.memory, clumps, self.max_components, waiting, self._has_remainders)
         check_state(state, self._config(), self._builder.family, room)
         held = {name: np.array(array) for name, array in state.items()}
         return lambda: self._take_over(held)

@@ -3,6 +3,8 @@
 Used by agent/learn/mixture/build.py, whose moves change the number of components. It must not change the items.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from stillwatch.kernels import mixture_common
@@ -11,13 +13,28 @@ from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.families.places import BLOCK, Kept
 from stillwatch.learn.mixture.identity import Identities
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.report import BuildReport
 
 KEPT = 6  # responsibilities kept an item
 TOLERANCE = 1e-4  # nats a point: the gain of an update below which the updates stop
 # News: a fresh point further from its component than this many deviations of the squared distance, and for one
 # component an epoch, in turn, whatever lies further out than the second number and stands for most points.
 FAR, OUT = 6.0, 2.0
+
+
+@dataclass
+class BuildReport:
+    """What one epoch's model building did."""
+
+    free_energy: float = 0.0
+    iterations: int = 0
+    dense_passes: int = 0
+    splits_tried: int = 0
+    splits_kept: int = 0
+    merges_tried: int = 0
+    merges_kept: int = 0
+    exchanges: int = 0
+    trials: int = 0
+    trials_kept: int = 0
 
 
 class Posterior:
@@ -27,6 +44,8 @@ class Posterior:
     ----------
     family : Family
         Statistics and posteriors of components 0 to n_components.
+    told : Moments
+        The statistics that the model answers by: those of the family, unless `Remainders` gives others.
     log_weight, weight : ndarray of shape (capacity,), float64
         E[log pi_k], E[pi_k].
     candidates, shares : ndarrays of shape (n_items, KEPT), int32 and float64
@@ -43,6 +62,7 @@ class Posterior:
         self.max_iterations = max_iterations
         self.n_components = 0
         self.identities = Identities(capacity)
+        self.told = family.moments
         self.log_weight = np.zeros(capacity)
         self.weight = np.zeros(capacity)
         self.tried = np.zeros(capacity)
@@ -179,8 +199,7 @@ class Posterior:
         self.identities.take(ids)
         self.n_components = len(ids)
         self.tried[: len(ids)] = 0.0
-        for place in range(len(ids)):
-            self.family.fit(place)
+        self.family.fit_all(len(ids))
         self.update_sticks()
 
     def _start(self, items: Items, label: np.ndarray, n_components: int) -> None:

@@ -13,8 +13,9 @@ from stillwatch.learn.mixture.build import ModelBuilder
 from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.items import Items
 
-VERSION = 3
+VERSION = 4
 LARGEST = float(np.finfo(np.float64).max)
+STATISTICS = ("count", "mean", "scatter")  # of a component
 WHERE = "mixture state"  # of messages about one that is refused
 
 
@@ -42,6 +43,7 @@ class Room:
     clumps: int
     components: int
     waiting: int  # rows of an epoch: fewer wait
+    is_told_apart: bool = False  # whether the model is told by statistics of its own
 
 
 def width_of(state: State) -> int:
@@ -55,7 +57,9 @@ def width_of(state: State) -> int:
 def arrays_of(items: Items, builder: ModelBuilder) -> State:
     """Return copies of what is held and of the components, by their names in a state."""
     k, moments, who = builder.n_components, builder.family.moments, builder.identities
-    return {
+    own = builder.told is not moments
+    told = {f"told_{name}": getattr(builder.told, name)[:k].copy() for name in STATISTICS} if own else {}
+    return told | {
         "x": items.x[: items.n_items].copy(),
         "counts": items.counts[: items.n_items].copy(),
         "second": items.second[: items.n_clumps].copy(),
@@ -82,8 +86,10 @@ def take_arrays(state: State, items: Items, builder: ModelBuilder) -> None:
     moments.scatter[:k] = state["component_scatter"]
     who.id[:k], who.born_epoch[:k] = state["component_id"], state["component_born"]
     builder.tried[:k] = state["component_tried"]
-    for place in range(k):
-        builder.family.fit(place)
+    builder.family.fit_all(k)
+    for name in STATISTICS:
+        if builder.told is not moments:
+            getattr(builder.told, name)[:k] = state[f"told_{name}"]
 
 
 def check_state(state: State, config: np.ndarray, family: Family, room: Room) -> None:
@@ -113,6 +119,10 @@ def check_state(state: State, config: np.ndarray, family: Family, room: Room) ->
         "totals": Array(np.int64, (len(Totals._fields),), low=0),
         "free_energy": Array(np.float64, (), low=-LARGEST, high=LARGEST, nan=True),  # NaN before the first epoch
     }
+    if room.is_told_apart:
+        arrays |= {
+            name.replace("component", "told"): arrays[name] for name in (f"component_{part}" for part in STATISTICS)
+        }
     check_arrays(state, arrays, WHERE)
     if k > room.components or c > min(n, room.clumps) or n > room.items:
         raise SnapshotError(f"{WHERE}: {k} components, {c} clumps and {n} items do not fit together")

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from stillwatch.base import SnapshotError
+from stillwatch.kernels import mixture_common
 from stillwatch.learn.mixture.build import ModelBuilder
 from stillwatch.learn.mixture.compress import COMPRESSIONS
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.parts import PARTS
+from stillwatch.learn.mixture.posterior import BuildReport
 from stillwatch.learn.mixture.predictive import COVARIANCES, StudentMixture, pack_lower, unpack_lower
 from stillwatch.learn.mixture.priors import Normaliser
-from stillwatch.learn.mixture.report import BuildReport
 from stillwatch.learn.mixture.top_down import CompressReport
 
 # Squares of larger values overflow, of smaller ones vanish.
@@ -69,9 +70,11 @@ def rescale(builder: ModelBuilder, items: Items, old: Normaliser, new: Normalise
     ratio, step = old.scale / new.scale, (old.shift - new.shift) / new.scale
     items.x[:n] = items.x[:n] * ratio + step
     family.moments.mean[:k] = family.moments.mean[:k] * ratio + step
+    if builder.told is not family.moments:  # of a diagonal family
+        builder.told.mean[:k] = builder.told.mean[:k] * ratio + step
+        builder.told.scatter[:k] *= ratio**2
     family.rescale(items, k, ratio)
-    for place in range(k):
-        family.fit(place)
+    family.fit_all(k)
 
 
 def units_of_all(
@@ -121,15 +124,20 @@ def square_units(covariance: str, normaliser: Normaliser) -> np.ndarray:
 
 def summary_of(builder: ModelBuilder, normaliser: Normaliser) -> dict[str, np.ndarray]:
     """Return the components and the prior, largest first, in the units of the data."""
-    order, family = builder.order(), builder.family
-    count = family.moments.count[order]
-    average = family.moments.scatter[order] / np.maximum(count, 1e-300)[:, None]
+    family, told, weight = builder.family, builder.told, builder.weight
+    count = told.count[: builder.n_components]
+    order = np.argsort(-count, kind="stable")
+    if told is not family.moments:
+        weight = np.zeros(len(count))
+        mixture_common.sticks_expectation(count, order, builder.alpha, np.zeros(len(count)), weight)
+    count = count[order]
+    average = told.scatter[order] / np.maximum(count, 1e-300)[:, None]
     return {
         "id": builder.identities.id[order],
         "born_epoch": builder.identities.born_epoch[order],
         "count": count,
-        "weight": builder.weight[order],
-        "mean": family.moments.mean[order] * normaliser.scale + normaliser.shift,
+        "weight": weight[order],
+        "mean": told.mean[order] * normaliser.scale + normaliser.shift,
         SECOND[family.covariance]: average * square_units(family.covariance, normaliser),
         "prior": family.prior.copy(),
         "shift": normaliser.shift.copy(),

@@ -15,7 +15,7 @@ from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.families.narrow import NarrowFamily
 from stillwatch.learn.mixture.families.places import SplitTask
 from stillwatch.learn.mixture.items import Items
-from stillwatch.learn.mixture.report import BuildReport
+from stillwatch.learn.mixture.posterior import BuildReport
 from stillwatch.learn.topics.documents import FIRST_ALPHA, Documents
 from stillwatch.learn.topics.words import as_words
 

@@ -162,6 +162,15 @@ def test_log_joints_of_kept_components_are_those_of_the_dense_pass(data):
     assert (out[~used] == 9.0).all()
 
 
+def test_posteriors_of_all_components_are_those_of_each(data):
+    parts = Components(data)
+    post_mean, precision, fits = (np.zeros((3, 3)) for _ in range(3))
+    diagonal.posteriors(parts.count, parts.mean, parts.scatter, 2, PRIOR, post_mean, precision, fits)
+    for found, all_of_them in ((post_mean, parts.post_mean), (precision, parts.precision), (fits, parts.fits)):
+        np.testing.assert_array_equal(found[:2], all_of_them[:2])
+        assert not found[2].any()
+
+
 def test_gains_of_merges_are_the_evidence_of_all_items_less_that_of_the_parts(data):
     parts, pairs, gains = Components(data), np.array([[0, 1], [1, 2]]), np.zeros(2)
     diagonal.merge_gains(parts.count, parts.mean, parts.scatter, parts.fits, PRIOR, pairs, 2, gains)
@@ -197,6 +206,17 @@ def test_what_is_of_all_components_allocates_nothing(data):
     )  # fmt: skip
     assert_no_allocation(
         diagonal.merge_gains, parts.count, parts.mean, parts.scatter, parts.fits, PRIOR, pairs, 1, np.zeros(1)
+    )
+    assert_no_allocation(
+        diagonal.posteriors,
+        parts.count,
+        parts.mean,
+        parts.scatter,
+        3,
+        PRIOR,
+        parts.post_mean,
+        parts.precision,
+        parts.fits,
     )
     near = np.zeros((3, 2), np.int64)
     assert_no_allocation(diagonal.nearest, parts.post_mean, parts.precision, 3, np.zeros(3), near)

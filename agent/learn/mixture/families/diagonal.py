@@ -83,6 +83,14 @@ class DiagonalFamily(Places):
             self.fits[place],
         )
 
+    def fit_all(self, n_components: int) -> None:
+        """Write the posteriors and fits of the first places from their statistics."""
+        moments = self.moments
+        mixture_diagonal.posteriors(
+            moments.count, moments.mean, moments.scatter, n_components, self.prior, self.post_mean, self.precision,
+            self.fits,
+        )  # fmt: skip
+
     def evidence(self, moments: Moments, place: int) -> float:
         """Return the log evidence of statistics; uses the trial place `merged`."""
         mixture_diagonal.posterior(

@@ -38,6 +38,10 @@ class Moments:
         self.mean[target] = self.mean[source]
         self.scatter[target] = self.scatter[source]
 
+    def take(self, other: "Moments", n: int) -> None:
+        """Become a copy of the first n places of another."""
+        self.count[:n], self.mean[:n], self.scatter[:n] = other.count[:n], other.mean[:n], other.scatter[:n]
+
     def arrays(self) -> list[np.ndarray]:
         """Return every array held."""
         return [self.count, self.mean, self.scatter]
@@ -180,6 +184,11 @@ class Places:
         return float(self.fits[self.child_a, EVIDENCE] + self.fits[self.child_b, EVIDENCE] + entropy)
 
     # All components at once. A family whose components are cheap has a kernel for each.
+
+    def fit_all(self, n_components: int) -> None:
+        """Write the posteriors and fits of the first places from their statistics."""
+        for k in range(n_components):
+            self.fit(k)
 
     def maximise(self, items: Items, kept: Kept, n_components: int) -> None:
         """Update statistics and posteriors of all components from the responsibilities (2.8)."""
