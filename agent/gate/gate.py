@@ -43,7 +43,7 @@ SLIP_RATIO = 10.0  # of frozen_difference: a single frame, and the whole standst
 FILL_JUMP = 0.15  # share of the frame that turned decoder grey
 FLAT_DETAIL = 0.05
 BLUR_RATIO = 0.35  # of the usual sharpness; clean clips stay above 0.58, a blur of 2 pixels falls below 0.3
-BLUR_AFTER_NS = 30 * NS  # of accepted frames: by then the place was seen without whoever was in view at the start
+BLUR_AFTER_FRAMES = 50
 USUAL_NS = 300 * NS  # memory of what is usual: a focus that drifts within minutes is still a fault
 SOFTEST = 0.1  # quantile of sharpness: somebody sharper than the place may be in view nine tenths of the time
 SOFTEST_STEP = 10.0  # of its logarithm, in all of USUAL_NS: 40 s without them bring it to a third
@@ -137,7 +137,7 @@ class _Seen:
     REASONS. previous: thumbnail of the frame before, and its stream time (-1 without one) and stream epoch. anchor:
     thumbnail with which a standstill began, still_since_ns and still_frames: since when, for how many frames; slips:
     frames in a row that broke it. filled_since_ns: since when a part is decoder grey, -1 while none is. usual_*:
-    of accepted frames: a low quantile of sharpness, mean of grey fill, how many these are, and for how long they came.
+    of accepted frames: a low quantile of sharpness, mean of grey fill, and how many these are.
     """
 
     height: int = saved(1, low=1)
@@ -157,7 +157,6 @@ class _Seen:
     usual_sharpness: float = saved(0.0, low=0.0)
     usual_grey_fill: float = saved(0.0, low=0.0, high=1.0)
     usual_frames: int = saved(0, low=0)
-    usual_ns: int = saved(0, low=0)
 
 
 class Gate(Composed):
@@ -191,7 +190,7 @@ class Gate(Composed):
     def _begin_again(self) -> None:
         seen = self._seen
         seen.previous_ns = seen.epoch = seen.still_since_ns = seen.filled_since_ns = -1
-        seen.still_frames = seen.slips = seen.usual_frames = seen.usual_ns = 0
+        seen.still_frames = seen.slips = seen.usual_frames = 0
         seen.usual_sharpness = seen.usual_grey_fill = 0.0
         self._global.forget()
 
@@ -283,13 +282,12 @@ class Gate(Composed):
 
     def _is_blurred(self, now: Measures) -> bool:
         """Say whether the camera lost its focus: the usual scene without its fine structure."""
-        known = self._seen.usual_ns >= BLUR_AFTER_NS
+        known = self._seen.usual_frames >= BLUR_AFTER_FRAMES
         return known and now.sharpness < BLUR_RATIO * self._seen.usual_sharpness
 
     def _learn_usual(self, now: Measures, step_ns: int, arrived: bool) -> None:
         seen = self._seen
         seen.usual_frames = 1 if arrived else seen.usual_frames + 1
-        seen.usual_ns = 0 if arrived else seen.usual_ns + step_ns
         share = max(step_ns / USUAL_NS, 1.0 / seen.usual_frames)
         seen.usual_sharpness = self._softest(now.sharpness, share)
         seen.usual_grey_fill += share * (now.grey_fill - seen.usual_grey_fill)

@@ -239,9 +239,9 @@ def test_a_picture_that_never_calms_down_is_accepted_in_the_end():
 @pytest.mark.parametrize("sigma", [2.5, 4.0, 8.0])
 def test_a_lens_that_loses_focus_is_obstructed_on_a_fixed_camera(sigma):
     judge = gate()
-    play(judge, scene(320))
-    blurred = [noisy(cv2.GaussianBlur(picture(i, noise=0.0), (0, 0), sigma), i) for i in range(320, 420)]
-    verdicts = play(judge, blurred, start=320)
+    play(judge, scene(100))
+    blurred = [noisy(cv2.GaussianBlur(picture(i, noise=0.0), (0, 0), sigma), i) for i in range(100, 200)]
+    verdicts = play(judge, blurred, start=100)
     assert verdicts[-1].reason == "obstructed"
     assert first_second_of(SourceState.OBSTRUCTED, verdicts, 0) <= 10.0
 
@@ -258,12 +258,8 @@ def soft_scene(count, start=0, sigma=5.0, visitor=lambda i: False):
 
 
 def test_a_murky_place_is_not_blurred_when_somebody_sharp_leaves_it():
-    often = play(gate(), soft_scene(1200, visitor=lambda i: i % 100 < 80))
+    often = play(gate(), soft_scene(600, visitor=lambda i: i % 40 < 30))
     assert all(verdict.accepted for verdict in often)
-
-
-def test_who_was_in_view_at_the_start_may_leave_a_murky_place():
-    assert all(verdict.accepted for verdict in play(gate(), soft_scene(600, visitor=lambda i: i < 200)))
 
 
 def test_a_murky_place_where_somebody_sharp_often_is_still_loses_its_focus():
