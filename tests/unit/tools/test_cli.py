@@ -261,11 +261,12 @@ def test_a_process_ends_with_its_code_while_abandoned_threads_are_inside_opencv(
         "def decode():\n"
         "    while True: cv2.imdecode(picture, 1)\n"
         "def last_words():\n"
-        "    time.sleep(0.3); print('waited for', flush=True)\n"
+        "    said.wait(); time.sleep(0.3); print('waited for', flush=True)\n"
+        "said = threading.Event()\n"
         "for work, daemon in ((decode, True), (decode, True), (last_words, False)):\n"
         "    threading.Thread(target=work, daemon=daemon).start()\n"
         "atexit.register(print, 'and told at the end')\n"
-        "print('said before', end=' ')\n"
+        "print('said before', end=' '); said.set()\n"
         f"leave({code})"
     )
     for _ in range(3):
