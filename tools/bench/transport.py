@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -150,16 +150,16 @@ def _live_row(kind: str, rate_hz: float, seconds: float) -> Row:
     first = last = payload_bytes = 0
     try:
         subscriber.open()
-        _await_first(subscriber, kind)
-        begin = time.perf_counter() + _WARM_UP_S
-        while (now := time.perf_counter()) < begin + seconds or not latencies:
-            item = subscriber.recv(100)
-            if now >= begin and isinstance(item, Received) and item.kind == kind:
+        arrivals = _arrivals(subscriber, kind)
+        next(arrivals)  # a measurement that begins by the clock may end before the connection is
+        begin = now = time.perf_counter() + _WARM_UP_S
+        while now < begin + seconds:
+            item = next(arrivals)
+            now = time.perf_counter()
+            if now >= begin:
                 latencies.append((clock.monotonic_ns() - item.message.mono_ns) / 1e6)
                 first = first or item.message.sequence
                 last, payload_bytes = item.message.sequence, len(item.payload)
-            elif now >= begin + seconds + _PATIENCE_S:
-                raise AgentError(f"bench transport: no {kind} came in {_PATIENCE_S:.0f} s; give more --seconds")
         measured_s = now - begin
     finally:
         subscriber.close()
@@ -181,13 +181,14 @@ def _live_row(kind: str, rate_hz: float, seconds: float) -> Row:
     }
 
 
-def _await_first(subscriber: Subscriber, kind: str) -> None:
-    """Return when the first message came: a measurement that begins by the clock may end before the connection is."""
+def _arrivals(subscriber: Subscriber, kind: str) -> Iterator[Received]:
+    """Yield the messages of a kind as they come; raise `AgentError` where none does for _PATIENCE_S."""
     end = time.perf_counter() + _PATIENCE_S
     while time.perf_counter() < end:
         item = subscriber.recv(100)
         if isinstance(item, Received) and item.kind == kind:
-            return
+            yield item
+            end = time.perf_counter() + _PATIENCE_S
     raise AgentError(f"bench transport: no {kind} came in {_PATIENCE_S:.0f} s; try on a machine less busy")
 
 
