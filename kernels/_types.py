@@ -27,3 +27,13 @@ def read_vector(dtype):
 def read_matrix(dtype):
     """Return the type of a C-contiguous array of two dimensions that the kernel only reads."""
     return types.Array(dtype, 2, "C", readonly=True)
+
+
+def cube(dtype):
+    """Return the type of a C-contiguous writable array of three dimensions."""
+    return types.Array(dtype, 3, "C")
+
+
+def read_cube(dtype):
+    """Return the type of a C-contiguous array of three dimensions that the kernel only reads."""
+    return types.Array(dtype, 3, "C", readonly=True)

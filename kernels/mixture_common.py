@@ -47,6 +47,15 @@ def digamma(x):
     return shift + math.log(x) - 0.5 * inverse - series
 
 
+@kernel(f8(read_vector(f8)))
+def sum_of(values):
+    """Return the sum, one value after the other."""
+    total = 0.0
+    for i in range(values.shape[0]):
+        total += values[i]
+    return total
+
+
 @kernel(f8(f8, f8, f8))
 def log_stick(count, after, alpha):
     """Return log B(1 + count, alpha + after) - log B(1, alpha): the evidence of one stick under hard assignments.

@@ -10,7 +10,7 @@ import math
 from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
-from stillwatch.kernels._types import f4, f8, i1, i8, matrix, read_matrix, read_vector, vector
+from stillwatch.kernels._types import cube, f4, f8, i1, i8, matrix, read_cube, read_matrix, read_vector, vector
 from stillwatch.kernels.mixture_common import (
     CONSTANT,
     EVIDENCE,
@@ -19,6 +19,7 @@ from stillwatch.kernels.mixture_common import (
     list_weights,
     scatter_logits,
     split_log_odds,
+    sum_of,
     update_share,
 )
 from stillwatch.kernels.mixture_full import evidence, factor_scale, posterior
@@ -30,8 +31,6 @@ ALONG, DISTANCES, N_EXTRA = range(3)
 # How a split's children weigh on each other: by sticks (task: mass on later ones, concentration), or by their masses.
 STICKS, MASSES = range(2)
 
-_cube = types.Array(f8, 3, "C")
-_read_cube = types.Array(f8, 3, "C", readonly=True)
 _clumps = (read_matrix(f4), read_matrix(i1), i8)
 
 
@@ -69,14 +68,6 @@ def _shift(values, by, out):
 def _add_squares(values, out):
     for i in range(values.shape[0]):
         out[i] += values[i] * values[i]
-
-
-@kernel(f8(read_vector(f8)))
-def _sum(values):
-    total = 0.0
-    for i in range(values.shape[0]):
-        total += values[i]
-    return total
 
 
 @kernel(types.void(read_matrix(f4), read_vector(i8), i8, i8, read_vector(f8), matrix(f8)))
@@ -161,7 +152,7 @@ def collect(x, second, codes, n_clumps, rows, weights, centre, held, factor, wor
         if rows[i] < n_clumps and weights[i] != 0.0:
             place = _place_of(second, codes, n_clumps, rows[i], factor, held)
             _add_times(weights[i], held[place], packed)
-    count = _sum(weights)
+    count = sum_of(weights)
     if count > 0.0:
         p = 0
         for d in range(n_dims):
@@ -249,7 +240,7 @@ def log_joint(x, second, codes, n_clumps, rows, mean, whiten, constant, held, fa
     types.void(
         read_matrix(f4), *_clumps, read_vector(f8), read_matrix(f8), read_vector(i8), read_vector(i8), read_vector(i8),
         i8, read_vector(f8), matrix(f8), matrix(f8), matrix(f8), vector(f8), vector(f8), matrix(f8), matrix(f8),
-        matrix(f8), _cube, matrix(f8),
+        matrix(f8), cube(f8), matrix(f8),
     )
 )  # fmt: skip
 def maximise(
@@ -277,7 +268,7 @@ def maximise(
 @kernel(
     types.void(
         read_matrix(f4), *_clumps, read_vector(i8), read_vector(i8), read_vector(i8), i8, read_vector(f8),
-        read_matrix(f8), _read_cube, read_matrix(f8), matrix(f8), matrix(f8), matrix(f8), vector(f8), vector(f8),
+        read_matrix(f8), read_cube(f8), read_matrix(f8), matrix(f8), matrix(f8), matrix(f8), vector(f8), vector(f8),
         matrix(f8),
     )
 )  # fmt: skip
@@ -302,7 +293,7 @@ def log_joints_kept(
 
 @kernel(
     types.void(
-        read_matrix(f4), *_clumps, i8, i8, i8, read_vector(f8), read_matrix(f8), _read_cube, read_matrix(f8),
+        read_matrix(f4), *_clumps, i8, i8, i8, read_vector(f8), read_matrix(f8), read_cube(f8), read_matrix(f8),
         matrix(f8), matrix(f8), matrix(f8), matrix(f8), matrix(f8), matrix(f8),
     )
 )  # fmt: skip
@@ -340,7 +331,7 @@ def log_joint_block(
     f8(
         read_matrix(f4), *_clumps, read_vector(i8), read_vector(f8), read_vector(f8), read_vector(f8), i8, f8, f8, i8,
         i8, f8, read_vector(f8), matrix(f8), matrix(f8), matrix(f8), vector(f8), vector(f8), matrix(f8), matrix(f8),
-        matrix(f8), _cube, matrix(f8), matrix(f8), vector(f8),
+        matrix(f8), cube(f8), matrix(f8), matrix(f8), vector(f8),
     )
 )  # fmt: skip
 def split(

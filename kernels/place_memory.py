@@ -10,9 +10,9 @@ import numpy as np
 from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
-from stillwatch.kernels._types import b1, f4, i1, i2, i8, matrix, read_matrix, read_vector, vector
+from stillwatch.kernels._types import b1, f4, i1, i2, i8, matrix, read_cube, read_matrix, read_vector, vector
 
-_SAMPLES = types.Array(i2, 3, "C", readonly=True)
+_SAMPLES = read_cube(i2)
 _FAR = np.float32(1e30)
 _LARGEST = np.float32(32_767)
 _BITS, _AWAY = 2, 3  # of a count of returns: the lowest bits, and their highest value, hold how long it was away

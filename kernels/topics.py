@@ -10,7 +10,7 @@ from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel
 from stillwatch.kernels._types import f8, i4, i8, matrix, read_matrix, read_vector, vector
-from stillwatch.kernels.mixture_common import NO_COMPONENT, digamma
+from stillwatch.kernels.mixture_common import NO_COMPONENT, digamma, sum_of
 
 # A clump's words by document group are shares of its words, in parts of this many: they add up to it.
 PARTS = 65535.0
@@ -121,14 +121,6 @@ def add_expected_kept(candidates, n_items, n_clumps, n_topics, group, spread, ex
                 shares[item, j] += expected[group[item], candidates[item, j]]
 
 
-@kernel(f8(read_vector(f8)))
-def _total(values):
-    total = 0.0
-    for k in range(values.shape[0]):
-        total += values[k]
-    return total
-
-
 @kernel(types.void(read_matrix(f8), read_vector(f8), read_vector(f8), i8, matrix(f8)))
 def expected_weights(words, size, alpha, n_groups, expected):
     """Write E[log pi_sk] = psi(zeta_ks) - psi(zeta_s), zeta_ks = N_ks / D_s + alpha_k (3.20).
@@ -136,7 +128,7 @@ def expected_weights(words, size, alpha, n_groups, expected):
     words, expected : ndarray of shape (n_groups, capacity), float64;  size : D_s;  alpha : (n_topics,), float64
     """
     n_topics = alpha.shape[0]
-    base = _total(alpha)
+    base = sum_of(alpha)
     for s in range(n_groups):
         total = base
         for k in range(n_topics):
@@ -209,7 +201,7 @@ def documents_evidence(words, size, alpha, n_groups):
 
     words : ndarray of shape (n_groups, capacity), float64;  size : D_s;  alpha : ndarray of shape (n_topics,)
     """
-    base = _total(alpha)
+    base = sum_of(alpha)
     total = 0.0
     for s in range(n_groups):
         total += _group_evidence(size[s], words[s], alpha, base)
@@ -225,7 +217,7 @@ def update_alpha(words, size, n_groups, a, b, n_updates, alpha):
     """
     n_topics = alpha.shape[0]
     for _ in range(n_updates):
-        base = _total(alpha)
+        base = sum_of(alpha)
         below = b
         for s in range(n_groups):
             total = base
@@ -265,7 +257,7 @@ def merge_documents(words, size, alpha, n_groups, n_kept, place, own, joined, al
     own, alive : ndarray of shape (capacity_groups,), workspaces;  joined : (capacity,), workspace
     loss : ndarray of shape (capacity_groups, capacity_groups), float64, workspace
     """
-    base = _total(alpha)
+    base = sum_of(alpha)
     for s in range(n_groups):
         place[s] = s
         alive[s] = 1
@@ -378,7 +370,7 @@ def infer_document(log_density, alpha, n_updates, zeta, expected, logits):
     alpha, zeta, expected, logits : ndarray of shape (n_topics,), float64; zeta written, the others workspaces
     """
     n_words, n_topics = log_density.shape
-    base = _total(alpha)
+    base = sum_of(alpha)
     for k in range(n_topics):
         zeta[k] = (
             alpha[k] + n_words * alpha[k] / base
@@ -440,7 +432,7 @@ def _log_beta(zeta):
     found = 0.0
     for k in range(zeta.shape[0]):
         found += math.lgamma(zeta[k])
-    return found - math.lgamma(_total(zeta))
+    return found - math.lgamma(sum_of(zeta))
 
 
 @kernel(types.void(read_matrix(f8), read_matrix(f8), read_vector(f8), vector(f8), matrix(f8)))

@@ -6,19 +6,17 @@ Called by agent/learn/topics/build.py. It must not choose which split is tried o
 from numba import types
 
 from stillwatch.kernels._jit import kernel
-from stillwatch.kernels._types import f4, f8, i1, i8, matrix, read_matrix, read_vector, u2, vector
+from stillwatch.kernels._types import cube, f4, f8, i1, i8, matrix, read_matrix, read_vector, u2, vector
 from stillwatch.kernels.mixture_common import CONSTANT, digamma, update_share
 from stillwatch.kernels.mixture_narrow import collect, fit, hold, log_joint
 from stillwatch.kernels.topics import LEAST_ALPHA, add_expected_list, words_of_list
-
-_cube = types.Array(f8, 3, "C")
 
 
 @kernel(
     types.void(
         read_matrix(f4), read_matrix(f4), read_matrix(i1), i8, read_vector(i8), read_vector(f8), read_vector(f8),
         read_vector(f8), i8, f8, matrix(f8), matrix(f8), matrix(f8), vector(f8), vector(f8),
-        matrix(f8), matrix(f8), matrix(f8), _cube, matrix(f8), matrix(f8), vector(f8), read_vector(i8),
+        matrix(f8), matrix(f8), matrix(f8), cube(f8), matrix(f8), matrix(f8), vector(f8), read_vector(i8),
         read_matrix(u2), read_vector(f8), f8, matrix(f8), vector(f8), vector(f8),
     )
 )  # fmt: skip
