@@ -9,7 +9,6 @@ import numpy as np
 
 from stillwatch.kernels import mixture_clumps
 from stillwatch.learn.mixture.build import ModelBuilder
-from stillwatch.learn.mixture.families.narrow import NarrowFamily
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.top_down import CompressReport, TopDown
 
@@ -90,7 +89,6 @@ class Compressor:
         self.starts = np.zeros(self.family.capacity + 1, np.int64)
         self.label = np.zeros(n_items, np.int64)
         self.previous, self.distances = self.top_down.order, self.top_down.values
-        self._mean, self._scatter = np.zeros(self.n_dims), np.zeros(self.n_dims)
         self._room = min(budget // self.clump_cost, most)  # first centres
         needs_everyone = self.family.metric(0) is None or self._room < self.family.capacity
         self.everyone = np.zeros((n_items if needs_everyone else 0, 1), np.int32)
@@ -269,7 +267,7 @@ class Compressor:
 
         groups : ndarray of shape (n_clumps,), int64, rising: those that become clumps; None: all that are cheaper so
         """
-        n, kept, family = items.n_items, self.top_down.kept, self.family
+        n, kept = items.n_items, self.top_down.kept
         order = self.top_down.order
         mixture_clumps.sort_by_group(self.label, n, self.n_groups, self.bounds, order)
         if groups is None:
@@ -281,16 +279,7 @@ class Compressor:
         is_clump[groups] = True
         single = ~is_clump[self.label[:n]]
         points, counts = items.x[:n][single], items.counts[:n][single]
-        if family.covariance == "diagonal":
-            mixture_clumps.summarise_diagonal(
-                items.x, items.second, items.n_clumps, items.counts, order, self.bounds, groups, len(groups),
-                kept.x, kept.counts, kept.second, self._mean, self._scatter,
-            )  # fmt: skip
-        elif isinstance(family, NarrowFamily):
-            family.write_clumps(items, order, self.bounds, groups, kept, self.distances)
-        else:
-            for row, group in enumerate(groups):
-                self.top_down.write_clump(items, order[self.bounds[group] : self.bounds[group + 1]], row)
+        self.family.write_clumps(items, order, self.bounds, groups, kept, self.distances)
         self._carry(items, order, groups, single)
         kept.n_clumps = kept.n_items = len(groups)
         items.take(kept)
@@ -306,5 +295,5 @@ class Compressor:
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
         own: list[np.ndarray] = [self.owner, self.sums, self.costs, self.bounds, self.chosen, self.starts, self.label]
-        own += [self._mean, self._scatter, self.everyone, self.plain, self.halves]
+        own += [self.everyone, self.plain, self.halves]
         return [*self.top_down.arrays(), *own]

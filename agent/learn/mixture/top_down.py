@@ -291,17 +291,6 @@ class TopDown:
             best[closer], found[closer] = self.values[:n][closer], j
         return np.concatenate([label[:old], found])
 
-    def write_clump(self, items: Items, rows: np.ndarray, row: int) -> None:
-        """Write some items as one clump to a row of `kept`; a clump alone is copied."""
-        kept, family, place = self.kept, self.family, self.family.capacity
-        if len(rows) == 1:
-            kept.x[row], kept.counts[row] = items.x[rows[0]], items.counts[rows[0]]
-            kept.second[row], kept.codes[row] = items.second[rows[0]], items.codes[rows[0]]
-            return
-        weights, centre = items.counts[rows], items.x[rows[0]].astype(np.float64)
-        family.collect(items, rows, weights, centre, self.parents, place)
-        family.summarise(kept, row, self.parents, place)
-
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
         own = [self.order, self.weights, self.bounds, self.after, self.spread, self.values]

@@ -9,11 +9,10 @@ import numpy as np
 from stillwatch.kernels import mixture_common, topics_narrow
 from stillwatch.kernels import topics as kernels
 from stillwatch.kernels.mixture_common import EVIDENCE
-from stillwatch.kernels.mixture_narrow import MASSES
 from stillwatch.learn.mixture.build import LEAST_GAIN, SPLIT_UPDATES, ModelBuilder, Saved
 from stillwatch.learn.mixture.families import Family
 from stillwatch.learn.mixture.families.narrow import NarrowFamily
-from stillwatch.learn.mixture.families.places import SplitTask
+from stillwatch.learn.mixture.families.places import SETTLED, SplitTask
 from stillwatch.learn.mixture.items import Items
 from stillwatch.learn.mixture.posterior import BuildReport
 from stillwatch.learn.topics.documents import FIRST_ALPHA, Documents
@@ -21,7 +20,6 @@ from stillwatch.learn.topics.words import as_words
 
 BY_AGE = -2  # in place of a word that a split begins from: it begins between fresh words and older ones
 REFINEMENTS = 4  # restricted updates with the documents' weights, after those of the mixture's split
-SETTLED = 1e-3  # the largest change of a share below which they end
 
 
 class TopicBuilder(ModelBuilder):
@@ -41,8 +39,6 @@ class TopicBuilder(ModelBuilder):
         self._side = np.zeros((2, n_groups))  # words by group of the children of the last split
         self._odds = np.zeros(n_groups)
         self._apart = np.zeros(family.capacity)  # of each topic, the documents' evidence
-        self._parts_of_split = np.zeros((2, n_words))  # weights of the two children
-        self._logits_of_split = np.zeros((2, n_words))
         self._no_weight = np.zeros(family.capacity)
         self._saved_words = np.zeros_like(documents.words)
         self._saved_alpha = np.zeros_like(documents.alpha)
@@ -119,26 +115,8 @@ class TopicBuilder(ModelBuilder):
 
         New documents may show what lies in the middle of a wide topic, where no plane cuts it out.
         """
-        family, n = self.family, len(rows)
-        children, centre = (family.child_a, family.child_b), family.moments.mean[k].copy()
-        parts, logits = self._parts_of_split[:, :n], self._logits_of_split[:, :n]
         np.less(rows, self._fresh, out=share)
-        if isinstance(family, NarrowFamily):
-            task = SplitTask(0.0, self.alpha, True, SPLIT_UPDATES)
-            family.settle_shares(items, rows, weights, centre, task, MASSES)
-            return
-        for _ in range(SPLIT_UPDATES):
-            np.multiply(weights, share, out=parts[0])
-            np.subtract(weights, parts[0], out=parts[1])
-            odds = odds_of(*parts.sum(axis=1))
-            if odds is None:
-                return
-            for side, child in enumerate(children):
-                family.collect(items, rows, parts[side], centre, family.moments, child)
-                family.fit(child)
-                family.log_joint(items, rows, child, 0.0, logits[side])
-            if mixture_common.update_share(logits[0], logits[1], odds, 1, share) < SETTLED:
-                return
+        self.family.settle_by_mass(items, rows, weights, self.family.moments.mean[k].copy(), SPLIT_UPDATES)
 
     def try_births(self, items: Items) -> int:
         """Try to split topics by the age of their words, then by what is strange to them; return the splits kept."""
@@ -164,7 +142,7 @@ class TopicBuilder(ModelBuilder):
         """Iterate the restricted updates; return alpha of the two children."""
         family, docs, n = self.family, self.documents, len(rows)
         children, centre = (family.child_a, family.child_b), family.moments.mean[k].copy()
-        parts, logits = self._parts_of_split[:, :n], self._logits_of_split[:, :n]
+        parts, logits = family.sides[:2, :n], family.sides[2:, :n]
         alphas, words = np.zeros(2), as_words(items)
         if isinstance(family, NarrowFamily):
             topics_narrow.refine(
@@ -247,12 +225,5 @@ class TopicBuilder(ModelBuilder):
 
     def arrays(self) -> list[np.ndarray]:
         """Return every array held, for the account of memory."""
-        own = [self._side, self._odds, self._apart, self._parts_of_split, self._logits_of_split, self._no_weight]
+        own = [self._side, self._odds, self._apart, self._no_weight]
         return [*super().arrays(), *own, self._saved_words, self._saved_alpha, *self.documents.arrays()]
-
-
-def odds_of(one: float, other: float) -> float | None:
-    """Return the logarithm of how much heavier one side of a split is; None where a side weighs next to nothing."""
-    if not min(one, other) > max(one, other) * np.finfo(np.float64).tiny:
-        return None
-    return float(np.log(one / other))

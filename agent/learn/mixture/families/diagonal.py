@@ -5,7 +5,7 @@ Made by agent/learn/mixture/families/__init__.py. It must not decide which split
 
 import numpy as np
 
-from stillwatch.kernels import mixture_diagonal
+from stillwatch.kernels import mixture_clumps, mixture_diagonal
 from stillwatch.kernels.mixture_common import CONSTANT, COUNT, EVIDENCE, SCALE, SHAPE
 from stillwatch.kernels.mixture_diagonal import AFTER, ALPHA, MEAN, N_STATS, POST_MEAN, PRECISION, SCATTER
 from stillwatch.learn.mixture.families.places import Kept, Moments, Places, SplitTask
@@ -217,6 +217,16 @@ class DiagonalFamily(Places):
             self.post_mean[child] = stats[POST_MEAN]
             self.precision[child] = stats[PRECISION]
         return entropy_and_evidence
+
+    def write_clumps(
+        self, items: Items, order: np.ndarray, bounds: np.ndarray, groups: np.ndarray, kept: Items, weights: np.ndarray
+    ) -> None:
+        """Write groups of items as clumps, one alone as it is; order, bounds : as `sort_by_group` writes them."""
+        moments, last = self.moments, self.merged
+        mixture_clumps.summarise_diagonal(
+            items.x, items.second, items.n_clumps, items.counts, order, bounds, groups, len(groups), kept.x,
+            kept.counts, kept.second, moments.mean[last], moments.scatter[last],
+        )  # fmt: skip
 
     def _normal(self, place: int, step: np.ndarray) -> np.ndarray:
         return self.precision[place] * step

@@ -9,7 +9,7 @@ import numpy as np
 
 from stillwatch.kernels import mixture_common, mixture_narrow
 from stillwatch.kernels.mixture_common import CONSTANT
-from stillwatch.kernels.mixture_narrow import COLUMNS, N_EXTRA, STICKS
+from stillwatch.kernels.mixture_narrow import COLUMNS, MASSES, N_EXTRA, STICKS
 from stillwatch.learn.mixture.families.full import RoundedFamily
 from stillwatch.learn.mixture.families.places import SETTLED, Kept, Moments, SplitTask
 from stillwatch.learn.mixture.items import Items
@@ -110,10 +110,16 @@ class NarrowFamily(RoundedFamily):
     ) -> float:
         """Split weighted items in two; `parent` is (moments, place). Return evidence + entropy of the children."""
         share = self._cut(items, rows, parent, task)
-        self.settle_shares(items, rows, weights, parent[0].mean[parent[1]], task, STICKS)
+        self._settle(items, rows, weights, parent[0].mean[parent[1]], task, STICKS)
         return self.split_score(mixture_common.split_entropy(share, weights))
 
-    def settle_shares(
+    def settle_by_mass(
+        self, items: Items, rows: np.ndarray, weights: np.ndarray, centre: np.ndarray, n_updates: int
+    ) -> None:
+        """Update the shares of a split on trial, from those given, and both children, each weighing what it holds."""
+        self._settle(items, rows, weights, centre, SplitTask(0.0, 0.0, True, n_updates), MASSES)
+
+    def _settle(
         self, items: Items, rows: np.ndarray, weights: np.ndarray, centre: np.ndarray, task: SplitTask, rule: int
     ) -> None:
         """Update the shares of a split on trial, from those given, and both children; `rule` says by which weights."""

@@ -212,6 +212,43 @@ class Places:
             self.combine(self.moments, a, b, self.moments, self.merged)
             gains[i] = self.evidence(self.moments, self.merged) - self.fits[a, EVIDENCE] - self.fits[b, EVIDENCE]
 
+    def settle_by_mass(
+        self, items: Items, rows: np.ndarray, weights: np.ndarray, centre: np.ndarray, n_updates: int
+    ) -> None:
+        """Update the shares of a split on trial, from those given, and both children, each weighing what it holds."""
+        n = len(rows)
+        share, parts, logits = self.share[:n], self.sides[:2, :n], self.sides[2:, :n]
+        for _ in range(n_updates):
+            np.multiply(weights, share, out=parts[0])
+            np.subtract(weights, parts[0], out=parts[1])
+            odds = odds_of(*parts.sum(axis=1))
+            if odds is None:
+                return
+            for side, child in enumerate((self.child_a, self.child_b)):
+                self.collect(items, rows, parts[side], centre, self.moments, child)
+                self.fit(child)
+                self.log_joint(items, rows, child, 0.0, logits[side])
+            if mixture_common.update_share(logits[0], logits[1], odds, 1, share) < SETTLED:
+                return
+
+    def write_clumps(
+        self, items: Items, order: np.ndarray, bounds: np.ndarray, groups: np.ndarray, kept: Items, weights: np.ndarray
+    ) -> None:
+        """Write groups of items as clumps, one alone as it is; order, bounds : as `sort_by_group` writes them.
+
+        weights : (>= the largest group,), float64, workspace
+        """
+        for row, group in enumerate(groups):
+            rows = order[bounds[group] : bounds[group + 1]]
+            alone = rows[0]
+            if len(rows) == 1:
+                kept.x[row], kept.counts[row] = items.x[alone], items.counts[alone]
+                kept.second[row], kept.codes[row] = items.second[alone], items.codes[alone]
+                continue
+            own = np.take(items.counts, rows, out=weights[: len(rows)])
+            self.collect(items, rows, own, items.x[alone].astype(np.float64), self.moments, self.merged)
+            self.summarise(kept, row, self.moments, self.merged)
+
     def nearest(self, n_components: int, near: np.ndarray) -> None:
         """Write for each component the others nearest to it, (n_components, n); at least n others are there."""
         everyone = np.arange(n_components)
@@ -232,3 +269,10 @@ class Places:
             self.prior,
             self.no_spread,
         ]
+
+
+def odds_of(one: float, other: float) -> float | None:
+    """Return the logarithm of how much heavier one side of a split is; None where a side weighs next to nothing."""
+    if not min(one, other) > max(one, other) * np.finfo(np.float64).tiny:
+        return None
+    return float(np.log(one / other))

@@ -8,7 +8,7 @@ from mixture_cases import dense_shares, second_moments
 from scipy.special import xlogy
 from topic_cases import builder_of, corpus, words_of
 
-from stillwatch.learn.topics.build import odds_of
+from stillwatch.learn.mixture.families.places import odds_of
 
 N_DOCUMENTS = 6
 
