@@ -6,10 +6,9 @@ set_nav.
 
 import argparse
 import json
-import pathlib
 
 from stillwatch.base import RealClock, UsageError
-from stillwatch.tools.shared import existing, print_json
+from stillwatch.tools.shared import existing, print_json, write_result
 from stillwatch.transport.live import COMMANDS, ControlClient, load_client_keys
 
 
@@ -36,7 +35,7 @@ def main(args: argparse.Namespace) -> int:
     if not reply.ok:
         raise UsageError(f"{args.name}: {reply.error}")
     if reply.attachment and args.out:
-        pathlib.Path(args.out).write_bytes(reply.attachment)
+        write_result(args.out, reply.attachment)
     attached = {"attachment_bytes": len(reply.attachment)} if reply.attachment else {}
     print_json({**reply.result, **attached})
     return 0

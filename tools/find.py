@@ -24,7 +24,7 @@ from stillwatch.runs import utc_text
 from stillwatch.settings import Config, EncoderConfig, FeaturesConfig, SourceConfig
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report import page
-from stillwatch.tools.shared import existing, print_json, read_image, words
+from stillwatch.tools.shared import existing, print_json, read_image, words, write_result
 from stillwatch.transport.disk import open_run
 from stillwatch.transport.wire import TOPIC_MODEL
 from stillwatch.transport.wire import messages as m
@@ -316,10 +316,7 @@ def _write(path: pathlib.Path, rows: list[dict[str, Any]], picture: np.ndarray) 
         f"<h2>Found</h2><p class='note'>{words.number(len(rows))} frames, the most alike first. A "
         f"picture is of the frame told nearest in time.</p><div class='gallery'>{figures}</div>"
     )
-    try:
-        path.write_text(page("Stillwatch: frames like a picture", body), "utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: page not written: {error.strerror}; name another place with --out") from error
+    write_result(path, page("Stillwatch: frames like a picture", body))
 
 
 def _figure(number: int, row: dict[str, Any]) -> str:

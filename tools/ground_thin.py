@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import dataclasses
 import datetime
+import io
 import math
 import pathlib
 import re
@@ -24,6 +25,7 @@ import numpy as np
 from stillwatch.base import RealClock, UsageError
 from stillwatch.tools.ground_thin_folder import ThinFolder
 from stillwatch.tools.shared import hold_out, print_json, stop_on_signals, words, write_image
+from stillwatch.transport.disk import write_durably
 from stillwatch.transport.mirror import ModelMirror
 from stillwatch.transport.thin import (
     HEADER_BYTES,
@@ -135,7 +137,7 @@ class ThinStation:
             for item in self.receiver.feed(frame, now_ns):
                 self._take(item)
         if self._changed and now_ns - self._saved_ns > _MODELS_EVERY_S * 1e9:
-            self._save_models()
+            self.save_models()
         return self.receiver.poll(now_ns)
 
     def ask_for_clumps(self, names: list[str]) -> None:
@@ -146,7 +148,7 @@ class ThinStation:
 
     def close(self, datagrams: dict[str, int] | None = None) -> None:
         """Save the models, close the log, and tell what was counted, `datagrams` of the port included."""
-        self._save_models()
+        self.save_models()
         self._log.close()
         if self._lock is not None:
             self._lock.release()
@@ -235,15 +237,17 @@ class ThinStation:
             self._tell("refused", f"clumps refused: {error}", {"reason": str(error)})
             return
         self._messages.clumps(message)
-        temporary = self._folder / f".clumps-{name}.npz"
-        np.savez(temporary, **held)
-        temporary.replace(path := self._folder / f"clumps-{name}.npz")
+        path = self._folder / f"clumps-{name}.npz"
+        if not _keep(path, held):
+            self._tell("refused", f"clumps of {name}: no room for {path}; ask again", {"reason": "no room"})
+            return
         line = f"clumps of {name} {path}, {n_bytes} bytes: {words.held(message)}"
         self._tell("clumps", line, fields | {"file": str(path), "clumps": len(message.counts)})
 
-    def _save_models(self) -> None:
+    def save_models(self) -> None:
+        """Tell the models that changed and keep them as files; one that the disk refuses is kept at the next time."""
         self._saved_ns = self._clock.monotonic_ns()
-        for channel in self._changed:
+        for channel in sorted(self._changed):
             mirror = self.mirrors[channel]
             if largest := mirror.ranking[:_LARGEST]:
                 named = ", ".join(f"{component} ({count:.0f})" for component, count in largest)
@@ -255,10 +259,9 @@ class ThinStation:
                 self._messages.model(summary)
                 fields = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
                 known = {name: value for name, value in fields.items() if value is not None}
-                temporary = self._folder / f".model-{MODELS[channel]}.npz"
-                np.savez(temporary, **known)
-                temporary.replace(self._folder / f"model-{MODELS[channel]}.npz")
-        self._changed.clear()
+                if not _keep(self._folder / f"model-{MODELS[channel]}.npz", known):
+                    continue  # once there is room, the next save takes it
+            self._changed.discard(channel)
 
     def _tell(self, what: str, line: str, fields: dict) -> None:
         if self._as_json:
@@ -266,6 +269,17 @@ class ThinStation:
             print_json({"what": what, **finite})
         else:
             print(line, flush=True)
+
+
+def _keep(path: pathlib.Path, arrays: dict[str, Any]) -> bool:
+    """Replace a file of arrays; False, with the earlier one in place, where the disk does not take it."""
+    coded = io.BytesIO()
+    np.savez(coded, allow_pickle=False, **arrays)
+    try:
+        write_durably(path, coded.getvalue())
+    except OSError:
+        return False
+    return True
 
 
 def _alert_line(agent: int, alert: ThinAlert) -> str:

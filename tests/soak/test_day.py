@@ -46,7 +46,7 @@ def test_a_day_leaves_no_memory_descriptor_thread_or_hour_behind(tmp_path, capsy
         time.sleep(SPAN_S / SPEED)
         day.end(signal.SIGTERM)
         found = account(open_run(disk / "run"), WARM_FRAMES)
-        page = write_report(disk / "run").read_text("utf-8")
+        page = write_report(disk / "run", tmp_path / "report.html").read_text("utf-8")
     with capsys.disabled():
         print(json.dumps({"turns": turn, "codes": day.codes, "held": day.held, **found}))
     assert set(day.codes) <= {0, -signal.SIGKILL}

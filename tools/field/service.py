@@ -10,10 +10,10 @@ import shutil
 import subprocess
 import sys
 
-from stillwatch.base import ExitCode, UsageError, shown
+from stillwatch.base import ExitCode, UsageError
 from stillwatch.settings import load_config
 from stillwatch.tools.field.unit import Service, unit_text
-from stillwatch.tools.shared import existing
+from stillwatch.tools.shared import existing, write_result
 
 UNITS = pathlib.Path("/etc/systemd/system")
 
@@ -39,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
         if args.action == "show":
             print(text, end="")
             return ExitCode.DONE
-        _write(path, text)
+        write_result(path, text, "with --units, or try sudo: root may write there")
         print(f"{path} written; start it, now and at every boot, with:")
         print(f"  systemctl daemon-reload && systemctl enable --now {path.name}")
         print(
@@ -77,13 +77,6 @@ def _service(args: argparse.Namespace) -> Service:
     memory = config.limits.memory_bytes if config is not None else 400_000_000
     is_camera = config.source.uri.startswith("v4l2:") if config is not None else '"v4l2:' in text
     return Service(args.name, path, memory, is_camera, tuple(credentials))
-
-
-def _write(path: pathlib.Path, text: str) -> None:
-    try:
-        path.write_text(shown(text), "utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: not written: {error.strerror} (root writes there: try sudo)") from None
 
 
 def _systemctl(*words: str) -> str:

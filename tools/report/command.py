@@ -6,10 +6,9 @@ The `report` command; tools/demo.py calls `write_report`. It must not need the a
 import argparse
 import pathlib
 
-from stillwatch.base import UsageError
 from stillwatch.tools.report.data import read_report
 from stillwatch.tools.report.page import render
-from stillwatch.tools.shared import existing
+from stillwatch.tools.shared import existing, write_result
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,8 +33,5 @@ def write_report(folder: pathlib.Path | str, out: pathlib.Path | str | None = No
     """
     target = pathlib.Path(out) if out else pathlib.Path(folder) / "report.html"
     text = render(read_report(folder))
-    try:
-        target.write_text(text, "utf-8")
-    except OSError as error:
-        raise UsageError(f"{target}: report not written: {error.strerror}; name another place with --out") from error
+    write_result(target, text)
     return target

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from stillwatch.base import UsageError
 from stillwatch.tools.report import charts as c
 from stillwatch.tools.report.cards import event_card, numbers_of
 from stillwatch.tools.report.data import Event, ReportData, read_report
 from stillwatch.tools.report.learners import MODELS, in_order, model_view
 from stillwatch.tools.report.style import page
 from stillwatch.tools.report.timeline import labeller
-from stillwatch.tools.shared import existing, print_json, words
+from stillwatch.tools.shared import existing, print_json, words, write_result
 
 MATCH_FRAMES = 8  # two events are one and the same if their starts are this near, or their spans overlap
 
@@ -227,10 +226,7 @@ def write_page(result: RunComparison, out: pathlib.Path) -> None:
         cards = "".join(event_card(data, event, numbered[event.key]) for event in events[:60])
         inner = f"<div class='events'>{cards}</div>" if cards else "<div class='empty'>No such event.</div>"
         body += f"<h2>{title}</h2>{inner}"
-    try:
-        out.write_text(page("Stillwatch comparison", body), "utf-8")
-    except OSError as error:
-        raise UsageError(f"{out}: comparison not written: {error.strerror}; name another place with --out") from error
+    write_result(out, page("Stillwatch comparison", body))
 
 
 def _curves(result: RunComparison) -> str:

@@ -12,6 +12,7 @@ from stillwatch.tools.shared.logs import FORMS, set_up_logging
 from stillwatch.tools.shared.paths import existing, existing_source, hold_out
 from stillwatch.tools.shared.pictures import read_image, write_image
 from stillwatch.tools.shared.progress import ProgressLine
+from stillwatch.tools.shared.results import write_result
 from stillwatch.tools.shared.signals import end_while_starting, stop_on_signals
 from stillwatch.tools.shared.stream_time import StreamTime
 from stillwatch.tools.shared.voice import RunVoice
@@ -36,4 +37,5 @@ __all__ = [
     "stop_on_signals",
     "words",
     "write_image",
+    "write_result",
 ]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stillwatch.base import UsageError
-from stillwatch.tools.shared import ProgressLine, existing, existing_source, print_json, words
+from stillwatch.tools.shared import ProgressLine, existing, existing_source, print_json, words, write_result
 from stillwatch.tools.survey.agreement import Agreement, agreement
 from stillwatch.tools.survey.analysis import Found, cluster_segments, summary_of
 from stillwatch.tools.survey.describe import PICTURES_A_PART, describe_dives
@@ -21,7 +21,7 @@ from stillwatch.tools.survey.fleet import is_run, merge
 from stillwatch.tools.survey.frames import EVERY, NOTE_NAME, is_source, known_places, take_frames
 from stillwatch.tools.survey.ground import SQUARE_METRES, Ground, View, picture_ground
 from stillwatch.tools.survey.machines import HERE, machines
-from stillwatch.tools.survey.output import geojson, make_folder, write_summary, write_table, write_text
+from stillwatch.tools.survey.output import geojson, make_folder, write_summary, write_table
 from stillwatch.tools.survey.page import render
 from stillwatch.tools.survey.pictures import (
     BY_FOLDER,
@@ -133,7 +133,7 @@ def survey_runs(args) -> int:
     summary = summary_of(found, exemplars, None, time.monotonic() - began) | {"notes": fleet.notes}
     write_summary(out / "survey.json", summary)
     write_table(out, "clumps", fleet.clump_rows, args.parquet)
-    write_text(
+    write_result(
         out / "survey.html", render(found, fleet.captions, fleet.picture, fleet.of_dive, None, None, fleet.notes)
     )
     if args.json:
@@ -304,7 +304,7 @@ class Survey:
         }
         write_summary(out / "survey.json", summary)
         write_table(out, "assignments", columns, with_parquet)
-        write_text(out / "survey.geojson", geojson(self.captions, dives, found.clusters, self.positions))
+        write_result(out / "survey.geojson", geojson(self.captions, dives, found.clusters, self.positions))
         page = render(
             found,
             self.captions,
@@ -316,7 +316,7 @@ class Survey:
             self.cells,
             ground,
         )
-        write_text(out / "survey.html", page)
+        write_result(out / "survey.html", page)
 
     def cells(self, item: int) -> np.ndarray:
         """Return the segment of each pixel of a picture."""

@@ -64,8 +64,6 @@ def describe_images(
     """Yield the descriptors of BGR pictures of at most 320 px in their order, None for None."""
     n_threads = n_threads or os.cpu_count() or 1
     free: queue.SimpleQueue[_Describer] = queue.SimpleQueue()
-    for _ in range(n_threads):
-        free.put(_Describer())
 
     def work(image: np.ndarray | None) -> Described | None:
         if image is None:
@@ -77,6 +75,8 @@ def describe_images(
             free.put(describer)
 
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+        for _ in range(n_threads):  # the dictionary's products too: BLAS sums differ between one thread and two
+            free.put(_Describer())
         remaining = iter(images)
         while batch := list(itertools.islice(remaining, PICTURES_A_PART)):  # a pool takes all that it is given at once
             yield from pool.map(work, batch)

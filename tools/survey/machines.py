@@ -1,15 +1,19 @@
 """Where a survey's tasks run: in this process, on a Dask cluster of this machine, or on one that was named.
 
 Called by tools/survey/command.py. A task is a function of a module and one argument, and gives the same result where
-and as often as it runs: one that was lost with its worker runs again. It must not know what tasks do.
+and as often as it runs: one that was lost with its worker runs again. BLAS has one thread in each process: its sums
+differ between one thread and two. It must not know what tasks do.
 """
 
+import functools
 import importlib.util
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
+
+from threadpoolctl import threadpool_limits
 
 from stillwatch.base import UsageError
 
@@ -51,7 +55,8 @@ class Cluster:
         from distributed import as_completed
         from distributed.scheduler import KilledWorker
 
-        places = {future: place for place, future in enumerate(self._client.map(task, list(given), pure=False))}
+        alone = functools.partial(_on_one_thread, task)
+        places = {future: place for place, future in enumerate(self._client.map(alone, list(given), pure=False))}
         try:
             for future in as_completed(places):
                 yield places[future], future.result()
@@ -63,6 +68,11 @@ class Cluster:
             self._client.cancel(list(places))
 
 
+def _on_one_thread(task: Callable[[Given], Made], given: Given) -> Made:
+    with threadpool_limits(1, user_api="blas"):
+        return task(given)
+
+
 def has_dask() -> bool:
     """Return whether Dask's workers are installed."""
     return importlib.util.find_spec("distributed") is not None
@@ -70,13 +80,19 @@ def has_dask() -> bool:
 
 @contextmanager
 def machines(scheduler: str | None, is_worth_it: bool, n_workers: int | None = None) -> Iterator[Machines]:
-    """Yield where tasks run.
+    """Yield where tasks run; BLAS of this process has one thread until it is left.
 
     scheduler : the address of a Dask scheduler (tcp://...), whose workers see the same folders; HERE; or None: a
         cluster of this machine's cores, a process each, where Dask is there and `is_worth_it`, else this process
 
     Raises UsageError where the scheduler does not answer, or Dask is not installed for it.
     """
+    with threadpool_limits(1, user_api="blas"), _opened(scheduler, is_worth_it, n_workers) as opened:
+        yield opened
+
+
+@contextmanager
+def _opened(scheduler: str | None, is_worth_it: bool, n_workers: int | None) -> Iterator[Machines]:
     if scheduler == HERE or (scheduler is None and not (is_worth_it and has_dask())):
         yield Here()
         return

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from stillwatch.base import UsageError, shown
+from stillwatch.base import UsageError
 from stillwatch.runs import Table
-from stillwatch.tools.shared import json_text
+from stillwatch.tools.shared import json_text, write_result
 from stillwatch.tools.tables import csv_lines, write_parquet
 
 
@@ -25,16 +25,6 @@ def make_folder(given: str) -> pathlib.Path:
     return path
 
 
-def write_text(path: pathlib.Path, text: str) -> None:
-    """Write a file under a temporary name, then give it its own."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        temporary.write_text(shown(text), encoding="utf-8")
-        temporary.replace(path)
-    except OSError as error:
-        raise UsageError(f"{path}: not written: {error.strerror}; name another place with --out") from None
-
-
 def write_table(folder: pathlib.Path, name: str, columns: dict[str, list[Any]], with_parquet: bool) -> None:
     """Write columns of one length as NAME.csv, and as NAME.parquet where asked; NaN is an empty cell."""
     rows = [
@@ -42,7 +32,7 @@ def write_table(folder: pathlib.Path, name: str, columns: dict[str, list[Any]], 
         for row in zip(*columns.values(), strict=True)
     ]
     table = Table(name, list(columns), rows)
-    write_text(folder / f"{name}.csv", "".join(csv_lines(table)))
+    write_result(folder / f"{name}.csv", "".join(csv_lines(table)))
     if with_parquet:
         write_parquet(table, folder / f"{name}.parquet")
 
@@ -61,4 +51,4 @@ def geojson(captions: list[str], dives: list[str], clusters: np.ndarray, positio
 
 
 def write_summary(path: pathlib.Path, summary: dict[str, Any]) -> None:
-    write_text(path, json_text(summary) + "\n")
+    write_result(path, json_text(summary) + "\n")

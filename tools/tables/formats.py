@@ -12,7 +12,7 @@ from typing import Any
 
 from stillwatch.base import UsageError
 from stillwatch.runs import Table
-from stillwatch.tools.shared import words
+from stillwatch.tools.shared import words, write_result
 
 LEAST_CLIP_S = 1.0  # an event of one moment is still something to look at
 MOST_EDITS = 999  # an edit list numbers them with three digits
@@ -41,10 +41,9 @@ def write_parquet(table: Table, path: pathlib.Path) -> None:
     import pyarrow.parquet
 
     columns = {name: [row[name] for row in table] for name in table.columns}
-    try:
-        pyarrow.parquet.write_table(pyarrow.table(columns), path)
-    except OSError as error:
-        raise UsageError(f"{path}: not written: {error.strerror or error}; name another place") from error
+    coded = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(columns), coded)
+    write_result(path, coded.getvalue(), "with --parquet")
 
 
 def spans(table: Table) -> list[tuple[float, float, dict[str, Any]]]:

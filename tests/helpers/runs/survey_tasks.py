@@ -4,9 +4,15 @@ import os
 import pathlib
 import time
 
+from threadpoolctl import threadpool_info
+
 
 def double(value: int) -> int:
     return 2 * value
+
+
+def blas_threads(_: int) -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
 
 def refuse(value: int) -> int:

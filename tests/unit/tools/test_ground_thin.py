@@ -1,5 +1,6 @@
 """`stillwatch` ground station for thin links: prints and keeps what arrives, as a process beside a real vehicle end."""
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import time
 import cv2
 import numpy as np
 import pytest
+from power_processes import small_disk
 from printed import of_schema
 from thin_processes import free_ports
 from thin_records import read_received
@@ -117,6 +119,40 @@ def test_a_vehicle_that_began_anew_is_mirrored_whatever_its_number(tmp_path, inc
     station.close()
     assert found is not None
     assert np.abs(found.means[np.argsort(found.ids)] - make_model(6).means).max() < 0.1
+
+
+def test_a_full_disk_keeps_the_earlier_model_and_the_newer_one_once_there_is_room(tmp_path, capsys):
+    clumps = clump_fields(MemoryBoundedMixture(memory=100).fit(np.random.default_rng(0).normal(size=(500, 3))).clumps_)
+    payload = encode(messages.Clumps(**HEAD, wall_ns=0, which="scenes", model_epoch=1, **clumps))
+    with small_disk(tmp_path / "disk", megabytes=1) as disk:
+        station = ground_thin.ThinStation(disk, ThinCodec(1), "micromodem-0", agent="auv", as_json=True)
+        encoder = ModelEncoder(incarnation=0)
+
+        def send(seed):
+            encoder.update(make_model(seed))
+            while (packet := encoder.next_packet(23)) is not None:
+                station.take_packet(0, packet[1])
+                encoder.acknowledge(packet[0])
+            station.save_models()
+            with np.load(disk / "model-patches.npz") as held:
+                return np.abs(held["means"][np.argsort(held["ids"])] - make_model(seed).means).max() < 0.1
+
+        assert send(5)
+        fill(disk)
+        assert not send(6)
+        station.take_clumps("scenes", payload, len(payload), is_complete=True)
+        (disk / "filler").unlink()
+        assert send(6)
+        station.close()
+        assert not list(disk.glob("*.tmp"))
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {"what": "refused", "reason": "no room"}.items() <= next(t for t in told if t["what"] == "refused").items()
+
+
+def fill(disk):
+    with open(disk / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(1000))
 
 
 def test_clumps_that_arrived_are_kept_as_a_learner_takes_them_with_their_bytes_told(tmp_path, capsys):

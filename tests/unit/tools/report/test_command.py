@@ -241,7 +241,7 @@ def test_damage_in_the_log_is_told_and_the_rest_is_shown(tmp_path):
 
 
 def test_a_report_that_cannot_be_written_is_one_line(run, tmp_path):
-    with pytest.raises(UsageError, match="report not written"):
+    with pytest.raises(UsageError, match="not written"):
         write_report(run, tmp_path / "absent" / "page.html")
 
 

@@ -7,7 +7,8 @@ import threading
 import time
 
 import pytest
-from survey_tasks import double, once_held, refuse
+from survey_tasks import blas_threads, double, once_held, refuse
+from threadpoolctl import threadpool_limits
 
 from stillwatch.base import UsageError
 from stillwatch.tools.survey.machines import HERE, Cluster, Here, machines
@@ -31,6 +32,14 @@ def test_tasks_stay_here_where_asked_or_where_there_are_few(scheduler, is_worth_
 def test_workers_give_what_this_process_gives(cluster):
     assert isinstance(cluster, Cluster)
     assert sorted(cluster.run(double, list(range(10)))) == list(Here().run(double, list(range(10))))
+
+
+def test_tasks_and_what_is_around_them_have_one_thread_of_blas(cluster):
+    with threadpool_limits(2, user_api="blas"):
+        with machines(HERE, True) as here:
+            assert dict(here.run(blas_threads, [0]))[0] == {1}
+        assert blas_threads(0) == {2}
+    assert dict(cluster.run(blas_threads, [0]))[0] == {1}
 
 
 def test_an_exception_of_a_task_is_raised(cluster):
