@@ -61,6 +61,36 @@ def join_rows(encoded, raw, axis, context, first, plain, patches):
         patches[i, n_dims], patches[i, n_dims + 1] = context[i, first], context[i, first + 1]
 
 
+_RELIGHTS = types.void(read_matrix(f4), read_vector(f4), read_vector(f4), read_vector(f4), read_vector(f4), matrix(f4))
+
+
+@kernel(_RELIGHTS)
+def relight(plain, contrast, axis, origin, gain, out):
+    """Write encoded patches as they would be in other light: contrast is multiplied, and a gated descriptor with it.
+
+    A descriptor's length is its contrast, at most 1 (`gate_descriptors`); contrast itself stands behind it.
+
+    Parameters
+    ----------
+    plain : (n, n_dims) float32, read only
+        As `join_rows` writes them, without brightness.
+    contrast : (n,) float32, read only
+    axis, origin : (n_dims,) float32, read only
+        What one unit of contrast adds to an encoded patch; what a patch of nothing is encoded as.
+    gain : (n,) float32, read only
+        Of the other light over the one there was, above 0.
+    out : (n, n_dims) float32, written
+    """
+    one = np.float32(1.0)
+    for i in range(plain.shape[0]):
+        brighter = gain[i] * contrast[i]
+        length = min(contrast[i], one)
+        factor = min(brighter, one) / length if length > np.float32(0.0) else one
+        for d in range(plain.shape[1]):
+            descriptor = plain[i, d] - origin[d] - contrast[i] * axis[d]
+            out[i, d] = origin[d] + factor * descriptor + brighter * axis[d]
+
+
 @kernel(types.void(read_matrix(f4), read_matrix(f4), f4, matrix(f4)))
 def join_words(plain, colours, chroma, out):
     """Write what words are means of: the first values of each patch, then its two colour ratios times `chroma`.

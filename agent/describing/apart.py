@@ -14,9 +14,9 @@ import numpy as np
 from stillwatch.base import Frame, State, state_of_parts
 from stillwatch.describing.describer import Described, Describer
 from stillwatch.describing.room import Room, room_of
-from stillwatch.describing.talk import Ask, Begin, Learnt, Ready, Request, Setup, Told, hear_answer, say
+from stillwatch.describing.talk import LIT, Ask, Begin, Learnt, Ready, Request, Setup, Told, hear_answer, say
 from stillwatch.describing.tutor import ApartTutor
-from stillwatch.features import Rows
+from stillwatch.features import Lighting, Rows
 from stillwatch.settings import Config
 
 ANSWER_WITHIN_S = 30.0  # a frame takes milliseconds: who takes so long is stopped, swapped out or dead
@@ -24,7 +24,7 @@ END_WITHIN_S = 2.0
 SLACK = 4096  # bytes of a slot beside its arrays: what aligns them
 STATE_EVERY = 8  # frames: the state behind every eighth comes back with it
 SLOTS_MORE = 2  # than frames may wait: the one that is handed over, and the one whose rows are in use
-SMALL_BYTES = 32  # a patch, at most, of what rows hold beside the patches: colours, centres, words, masks
+SMALL_BYTES = 40  # a patch, at most, of what rows hold beside the patches: colours, centres, words, masks, light
 
 
 class Lost(Exception):
@@ -197,8 +197,9 @@ def _described(frame: Frame, told: Told, arrays: dict[str, np.ndarray]) -> Descr
     if told.rule is None:
         return Described(frame, told.verdict)
     jpeg = arrays.pop("jpeg").tobytes()
+    lit = {name.removeprefix(LIT): arrays.pop(name) for name in [*arrays] if name.startswith(LIT)}
     rows = Rows(
-        **arrays, grid_shape=told.grid_shape, word_shape=told.word_shape, rule=told.rule, ready=told.ready,
-        view=told.view,
+        **arrays, lighting=Lighting(**lit) if lit else None, grid_shape=told.grid_shape, word_shape=told.word_shape,
+        rule=told.rule, ready=told.ready, view=told.view,
     )  # fmt: skip
     return Described(frame, told.verdict, rows, None, jpeg)

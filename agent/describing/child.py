@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import sys
+from dataclasses import fields
 
 import cv2
 import numpy as np
@@ -18,8 +19,9 @@ import threadpoolctl
 from stillwatch.base import Frame, FrameFlag, RealClock, prepare_parts, state_of_parts
 from stillwatch.describing.describer import Describer
 from stillwatch.describing.room import Place, Room, room_of
-from stillwatch.describing.talk import Ask, Begin, Learnt, Ready, Setup, Teach, Told, hear_request, say
+from stillwatch.describing.talk import LIT, Ask, Begin, Learnt, Ready, Setup, Teach, Told, hear_request, say
 from stillwatch.epochs import Guests
+from stillwatch.features import Lighting
 
 
 def serve(connection: socket.socket, room: Room, lessons: socket.socket, school: Room) -> None:
@@ -92,6 +94,8 @@ def _told(describer: Describer, room: Room, request: Ask) -> Told:
         "word_valid": rows.word_valid,
         "jpeg": np.frombuffer(described.jpeg, np.uint8),
     }
+    if rows.lighting is not None:
+        arrays |= {LIT + field.name: getattr(rows.lighting, field.name) for field in fields(Lighting)}
     return Told(
         described.verdict,
         describer.stage_seconds,

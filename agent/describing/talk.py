@@ -16,6 +16,7 @@ from stillwatch.describing.room import Place
 from stillwatch.gate import Verdict
 from stillwatch.settings import Config
 
+LIT = "lit_"  # before the names of a lighting's arrays, among those of the rows
 MOST_BYTES = 65536  # of a message: far above what any of these is
 
 

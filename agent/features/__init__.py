@@ -15,9 +15,9 @@ from stillwatch.features.encoder import (
     random_projection,
     save_encoder,
 )
-from stillwatch.features.extractor import FeatureExtractor, Features
+from stillwatch.features.extractor import FeatureExtractor, Features, GateAxes
 from stillwatch.features.hog import BlockHog
-from stillwatch.features.rows import CONTEXT_DIMS, WORD_REACH, RowMaker, Rows
+from stillwatch.features.rows import CONTEXT_DIMS, WORD_REACH, Lighting, RowMaker, Rows
 from stillwatch.features.scspm import SparseCodePyramid, patch_descriptor
 from stillwatch.features.shrinking import shrunk
 
@@ -28,6 +28,8 @@ __all__ = [
     "Encoder",
     "FeatureExtractor",
     "Features",
+    "GateAxes",
+    "Lighting",
     "Projection",
     "RowMaker",
     "Rows",

@@ -30,6 +30,18 @@ WARMUP_SAMPLES = 4096  # patches that the encoder is fitted on, over all warm-up
 BRIGHTNESS_SCALE = 1.0 / 64.0  # grey levels that weigh as much as a whole descriptor
 
 
+@dataclass(frozen=True, slots=True)
+class GateAxes:
+    """How the last two raw values stand in an encoded patch; each ndarray of shape (n_patch_dims,), float32.
+
+    contrast, brightness: what one unit of either adds. origin: what a patch of nothing is encoded as.
+    """
+
+    contrast: np.ndarray
+    brightness: np.ndarray
+    origin: np.ndarray
+
+
 @dataclass(slots=True)
 class Features:
     """What is known of one frame. All arrays are the extractor's own and valid until its next call.
@@ -52,8 +64,8 @@ class Features:
         Encoded; zeros until `ready`.
     ready : bool
         Whether `patches` and `frame` are encoded.
-    brightness_axis : ndarray of shape (n_patch_dims,), float32, or None
-        What one unit of brightness, the last raw value, adds to an encoded patch; None where it has none.
+    gate : GateAxes or None
+        What contrast and brightness add to an encoded patch; None where it has none, or is not encoded.
     """
 
     raw_patches: np.ndarray
@@ -65,7 +77,7 @@ class Features:
     raw_frame: np.ndarray
     frame: np.ndarray
     ready: bool
-    brightness_axis: np.ndarray | None = None
+    gate: GateAxes | None = None
 
 
 class FeatureExtractor(Restorable):
@@ -170,7 +182,7 @@ class FeatureExtractor(Restorable):
         self._warmup.release()
         self._encode()
         features.ready = True
-        features.brightness_axis = self._encoder.patch.basis[-1] if self._gated else None
+        features.gate = self._gate()
         return True
 
     def take_projection(self, basis: np.ndarray, offset: np.ndarray) -> None:
@@ -280,6 +292,12 @@ class FeatureExtractor(Restorable):
                     f"{wanted[0]} to {wanted[1]}"
                 )
 
+    def _gate(self) -> GateAxes | None:
+        if self._encoder is None or not self._gated:
+            return None
+        patch = self._encoder.patch
+        return GateAxes(patch.basis[-2], patch.basis[-1], patch.offset)
+
     def _encode(self) -> None:
         if self._encoder:
             raw = self._sift.out
@@ -298,7 +316,7 @@ class FeatureExtractor(Restorable):
             raw_frame=self._frame_descriptor.out,
             frame=self._frame,
             ready=self.ready,
-            brightness_axis=self._encoder.patch.basis[-1] if self._encoder and self._gated else None,
+            gate=self._gate(),
         )
 
 

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from stillwatch.base import CameraRule, Context, Frame
-from stillwatch.features.extractor import Features
+from stillwatch.features.extractor import BRIGHTNESS_SCALE, Features, GateAxes
 from stillwatch.features.shrinking import shrunk
 from stillwatch.kernels import rows as kernels
 
@@ -20,7 +20,28 @@ WORD_REACH = 5  # patches across that a word is the mean of: one patch of sand a
 WORD_AXES = 8  # first values of a patch that its word has: a mean over neighbours says little in the others
 WORD_CHROMA = 2.0  # of a descriptor's unit, for a colour ratio of e
 DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
+CONTRAST, BRIGHTNESS = -2, -1  # columns of a gated raw patch
 _NO_AXIS = np.zeros(0, np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Lighting:
+    """What of an encoded patch grows with the light.
+
+    Attributes
+    ----------
+    contrast : ndarray of shape (n,), float32
+        In units of the gate: a descriptor's length is its contrast, at most 1.
+    brightness : ndarray of shape (n,), float32
+        Mean grey level under the patch.
+    axis, origin : ndarray of shape (n_patch_dims,), float32
+        What one unit of contrast adds to a patch; what a patch of nothing is encoded as.
+    """
+
+    contrast: np.ndarray
+    brightness: np.ndarray
+    axis: np.ndarray
+    origin: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +76,8 @@ class Rows:
         Rows and columns of the words' grid.
     view : int
         Number of the view that a fixed camera has: another one where it was knocked, the same where it was put right.
+    lighting : Lighting or None
+        How light acts on `plain`; None under a camera that moves, and where patches have no contrast of their own.
     """
 
     patches: np.ndarray
@@ -70,6 +93,15 @@ class Rows:
     word_valid: np.ndarray
     word_shape: tuple[int, int]
     view: int = 0
+    lighting: Lighting | None = None
+
+    def relit(self, gain: np.ndarray, out: np.ndarray) -> None:
+        """Write `plain` as it would be in other light, (n, n_patch_dims) float32; `lighting` must be known.
+
+        gain : (n,) float32, of the other light over the one there was, above 0
+        """
+        assert self.lighting is not None
+        kernels.relight(self.plain, self.lighting.contrast, self.lighting.axis, self.lighting.origin, gain, out)
 
     def word_centre(self, word: int) -> tuple[float, float]:
         """Return x and y of a word, shares of width and height."""
@@ -109,8 +141,8 @@ class RowMaker:
         n = len(features.patches)
         patches, plain, shown = self._patches[:n], self._plain[:n], self._shown[:n]
         colours = log_colours(frame, features.centres, self._step_px)
-        takes_out = rule.takes_out_brightness and features.brightness_axis is not None
-        axis = features.brightness_axis if takes_out else _NO_AXIS
+        gate = features.gate if rule.takes_out_brightness else None
+        axis = _NO_AXIS if gate is None else gate.brightness
         context = (features.centres, 0) if rule.context is Context.PLACE else (colours, 1)
         kernels.join_rows(features.patches, features.raw_patches, axis, *context, plain, patches)
         kernels.join_words(plain, colours, np.float32(WORD_CHROMA), shown)
@@ -131,11 +163,18 @@ class RowMaker:
             rule=rule,
             ready=features.ready and rule.decided,
             view=view,
+            lighting=None if gate is None else lighting_of(features.raw_patches, gate),
         )
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all buffers at the largest frame."""
         return {"rows": self._patches.nbytes + self._plain.nbytes + self._shown.nbytes}
+
+
+def lighting_of(raw: np.ndarray, gate: GateAxes) -> Lighting:
+    """Return how light acts on gated raw patches, (n, n_raw_dims) float32: copies."""
+    brightness = raw[:, BRIGHTNESS] * np.float32(1.0 / BRIGHTNESS_SCALE)
+    return Lighting(raw[:, CONTRAST].copy(), brightness, gate.contrast, gate.origin)
 
 
 def log_colours(frame: Frame, centres: np.ndarray, step_px: int) -> np.ndarray:

@@ -102,6 +102,12 @@ LEAST_STRIPE = 128  # places that are measured a frame at least: where there are
 EARLY_SAMPLES = 6.0  # with so many samples distances count half: moments near each other are alike
 MOST_UNLIKE = 4.0  # logarithm of the distance over the usual: one absurd patch must not be a whole region
 
+# -- a fixed camera: in what light its places usually are (light.py) -----------------------------------------
+
+MOST_LIGHT = 2.0  # times as bright or as dark as usual: a hard shade halves the light, more is another thing
+DARK = 16.0  # grey levels added before logarithms: where it is darker, noise says more than light
+LIT_REACH = 5  # patches across that light is a mean over: it falls on more than one, things are smaller
+
 # -- a fixed camera: what stays from frame to frame (coherence.py) -------------------------------------------
 
 UNLIKE = 1.0  # unlikeness from which a patch is unlike its place: e times the usual distance

@@ -36,7 +36,7 @@ from stillwatch.events.certainty import Certainty
 from stillwatch.events.life import EventLife, TokenBucket
 from stillwatch.events.repeats import Repeats
 from stillwatch.features.extractor import FeatureExtractor
-from stillwatch.features.rows import Rows
+from stillwatch.features.rows import Lighting, Rows
 from stillwatch.gate.gate import Gate
 from stillwatch.gate.global_change import GlobalChange
 from stillwatch.gate.measures import measure
@@ -46,6 +46,7 @@ from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.patch_memory import PatchMemory
 from stillwatch.novelty.places.coherence import Coherence
 from stillwatch.novelty.places.level import FrameLevel
+from stillwatch.novelty.places.light import UsualLight
 from stillwatch.novelty.places.whole_view import WholeView
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.registry import STRATEGIES
@@ -176,7 +177,21 @@ def noise_rows(i: int, rule: CameraRule) -> Rows:
     plain = np.ascontiguousarray(patches[:, :-2])
     valid, colours, frame = np.ones(PLACES, bool), np.zeros((PLACES, 3), np.float32), np.zeros(4, np.float32)
     words = patches[::2, :4], valid[::2], (1, len(patches[::2]))
-    return Rows(patches, plain, valid, centres, GRID, colours, frame, rule, True, *words)
+    light = np.random.default_rng([i, 1]).uniform(0.2, 2.0, (2, PLACES)).astype(np.float32)
+    lighting = Lighting(light[0], 100.0 * light[1], plain[0], plain[1]) if rule.takes_out_brightness else None
+    return Rows(patches, plain, valid, centres, GRID, colours, frame, rule, True, *words, lighting=lighting)
+
+
+def play_light(light: UsualLight, frames: range) -> list:
+    if frames.start == 0:
+        light.reset(GRID)
+    told = []
+    for i in frames:
+        rows = noise_rows(i, FIXED)
+        relit = light.relit(rows)
+        told.append(None if relit is None else relit.tobytes())
+        light.learn(rows, t_of(i))
+    return told
 
 
 def novelty() -> Novelty:
@@ -281,6 +296,7 @@ STAGES = {
     "camera motion": Case(lambda: CameraMotion("auto"), play_motion, 6),
     "viewpoint": Case(Viewpoints, play_viewpoint, 30),
     "place memory": Case(places, play_places),
+    "usual light": Case(lambda: UsualLight(PLACES, DIMS - 2, 60.0), play_light),
     "traffic": Case(traffic, play_traffic),
     "coherence": Case(lambda: Coherence(PLACES), play_coherence),
     "whole view": Case(lambda: WholeView(DIMS, 600.0, seed=4), play_whole_view, 120),

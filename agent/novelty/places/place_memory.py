@@ -99,13 +99,13 @@ class PlaceMemory(Restorable):
     def __init__(self, capacity: int, n_dims: int, *, horizon_s: float, usual_per_hour: float, seed: int):
         self._past = np.zeros((capacity, SAMPLES, n_dims), np.int16)
         self._recent = np.zeros((capacity, RECENT, n_dims), np.int16)
-        self._rows = np.zeros((capacity, n_dims), np.int16)
+        self._rows, self._relit = np.zeros((2, capacity, n_dims), np.int16)
         self._returns = np.zeros((capacity, SAMPLES), np.int16)
         self._watched_s = np.zeros(SAMPLES, np.float32)  # in which the returns of each sample were counted
         self._unit = np.ones(capacity, np.float32)
         self._distance = np.zeros(capacity, np.float32)
         self._typical = np.zeros(capacity, np.float32)
-        self._likely = np.full((capacity, _MOST_NEAR), -1, np.int8)
+        self._likely, self._likely_relit = np.full((2, capacity, _MOST_NEAR), -1, np.int8)
         self._likely_recent = np.full((capacity, _RECENT_RANK + 1), -1, np.int8)
         self._best = np.zeros(max(_MOST_NEAR, _RECENT_RANK + 1), np.float32)
         self._best_of_each = np.zeros((_MOST_NEAR, SAMPLES), np.float32)
@@ -126,26 +126,33 @@ class PlaceMemory(Restorable):
 
     def _look_anew(self) -> None:
         """Forget which samples were near: they are others now."""
-        self._likely[:], self._likely_recent[:] = -1, -1
+        self._likely[:], self._likely_relit[:], self._likely_recent[:] = -1, -1, -1
 
-    def unlikeness(self, rows: np.ndarray, valid: np.ndarray, out: np.ndarray, news: np.ndarray) -> None:
+    def unlikeness(
+        self, rows: np.ndarray, valid: np.ndarray, out: np.ndarray, news: np.ndarray, relit: np.ndarray | None = None
+    ) -> None:
         """Write how unlike its place each row is: the logarithm of its distance over the usual one, at least 0.
 
-        What all places of the frame share (haze, exposure, a shake) is taken off.
+        What all places of the frame share (haze, exposure, a shake) is taken off. What is like its place in `relit`,
+        the rows as they would be in the usual light, is so: a cloud's shadow makes nothing new.
 
-        rows : ndarray of shape (n, n_dims), float32, C order;  valid : (n,) bool;  out : (n,) float32, 0 if not valid;
+        rows, relit : ndarray of shape (n, n_dims), float32, C order;  valid : (n,) bool
+        out : (n,) float32, 0 if not valid
         news : (n,) float32, the same, where samples that their place often comes to look like are usual as well
         """
         n, now = len(rows), self._now
         if not self.ready:
             out[:] = news[:] = 0.0
             return
-        rows = self._fixed_point(rows)
+        rows = self._fixed_point(rows, self._rows)
         unit, distance = self._unit[:n], self._distance[:n]
         distance[:] = np.inf
         rank = min(int(LIKE_SHARE * now.held), now.held - 1)
         likely, best = self._likely[:n], self._best
         kernels.nearest_samples(rows, self._past[:n], now.held, rank, unit, likely, best, distance)
+        if relit is not None:
+            likely, lit = self._likely_relit[:n], self._fixed_point(relit, self._relit)
+            kernels.nearest_samples(lit, self._past[:n], now.held, rank, unit, likely, best, distance)
         if now.recent == RECENT:
             likely = self._likely_recent[:n]
             kernels.nearest_samples(rows, self._recent[:n], RECENT, _RECENT_RANK, unit, likely, best, distance)
@@ -184,16 +191,17 @@ class PlaceMemory(Restorable):
         out[~valid] = 0.0
         return shared
 
-    def _fixed_point(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows in steps of fixed point, (n, n_dims) int16, in place of the last ones."""
-        fixed = self._rows[: len(rows)]
+    @staticmethod
+    def _fixed_point(rows: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Return rows in steps of fixed point, (n, n_dims) int16, written to the start of `out`."""
+        fixed = out[: len(rows)]
         kernels.to_fixed_point(rows, np.float32(FIXED_POINT), fixed)
         return fixed
 
     def learn(self, rows: np.ndarray, valid: np.ndarray, t_ns: int) -> None:
         """Let the frame at stream time `t_ns` into the samples, if it is its turn and chance wants it."""
         now = self._now
-        rows = self._fixed_point(rows)
+        rows = self._fixed_point(rows, self._rows)
         if now.recent == 0 or t_ns >= now.recent_ns:
             self._recent[: len(rows), now.recent_next] = rows
             now.recent_next = (now.recent_next + 1) % RECENT
@@ -292,6 +300,7 @@ class PlaceMemory(Restorable):
     def memory_bytes(self) -> dict[str, int]:
         arrays = (
             self._past, self._recent, self._unit, self._distance, self._typical, self._best, self._best_of_each,
-            self._turned, self._others, self._rows, self._returns, self._watched_s, self._likely, self._likely_recent,
+            self._turned, self._others, self._rows, self._relit, self._returns, self._watched_s, self._likely,
+            self._likely_relit, self._likely_recent,
         )  # fmt: skip
         return {"place memory": sum(array.nbytes for array in arrays)}

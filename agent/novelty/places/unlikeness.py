@@ -80,7 +80,7 @@ class Unlikeness(Composed):
         baseline = self._baseline_of(rows)
         n, grid = len(rows.plain), rows.grid_shape
         unlikeness, weights, news = self._unlikeness[:n], self._weights[:n], self._news[:n]
-        baseline.memory.unlikeness(rows.plain, rows.valid, unlikeness, news)
+        baseline.memory.unlikeness(rows.plain, rows.valid, unlikeness, news, baseline.light.relit(rows))
         for told in (unlikeness, news):  # things cover neighbouring patches, noise does not
             told[:] = cv2.blur(told.reshape(grid), (NEIGHBOURS, NEIGHBOURS), borderType=cv2.BORDER_REPLICATE).ravel()
             told[~rows.valid] = 0.0
@@ -157,6 +157,7 @@ class Unlikeness(Composed):
         baseline = self._baseline_of(rows)
         is_ready = baseline.memory.ready
         baseline.memory.learn(rows.plain, rows.valid, t_ns)
+        baseline.light.learn(rows, t_ns)
         if judgement is not None and judgement.stands_out is not None:
             self._coherence.learn(judgement.stands_out, t_ns)
         was_judged = judgement is None or judgement.was_judged

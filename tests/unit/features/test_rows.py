@@ -5,7 +5,7 @@ import pytest
 from capture_sources import frame_of
 
 from stillwatch.base.camera import FIXED, MOVING, UNDECIDED
-from stillwatch.features.extractor import Features
+from stillwatch.features.extractor import Features, GateAxes
 from stillwatch.features.rows import CONTEXT_DIMS, RowMaker
 
 N, DIMS, RAW = 12, 6, 9
@@ -14,7 +14,7 @@ STEP_PX = 16
 RULES = [pytest.param(FIXED, id="fixed"), pytest.param(MOVING, id="moving")]
 
 
-def features(ready=True, brightness_axis=None):
+def features(ready=True, gate=None):
     rng = np.random.default_rng(0)
     y, x = (np.indices(GRID).reshape(2, -1) + 0.5) / np.array(GRID)[:, None]
     return Features(
@@ -27,7 +27,7 @@ def features(ready=True, brightness_axis=None):
         raw_frame=np.zeros(7, np.float32),
         frame=rng.normal(size=4).astype(np.float32),
         ready=ready,
-        brightness_axis=brightness_axis,
+        gate=gate,
     )
 
 
@@ -58,12 +58,27 @@ def test_a_fixed_cameras_context_is_the_place():
 
 def test_brightness_is_taken_out_under_a_fixed_camera_alone():
     axis = np.arange(DIMS, dtype=np.float32)
+    gate = GateAxes(contrast=np.ones(DIMS, np.float32), brightness=axis, origin=np.zeros(DIMS, np.float32))
     given = features()
     without = given.patches - np.outer(given.raw_patches[:, -1], axis)
-    fixed, moving = rows_of(FIXED, brightness_axis=axis), rows_of(MOVING, brightness_axis=axis)
+    fixed, moving = rows_of(FIXED, gate=gate), rows_of(MOVING, gate=gate)
     assert np.allclose(fixed.plain, without, atol=1e-6)
     assert np.array_equal(fixed.patches[:, :DIMS], fixed.plain)
     assert np.array_equal(moving.plain, given.patches)
+
+
+def test_a_fixed_cameras_rows_tell_how_light_acts_on_them():
+    gate = GateAxes(*np.random.default_rng(1).normal(size=(3, DIMS)).astype(np.float32))
+    rows, raw = rows_of(FIXED, gate=gate), features().raw_patches
+    assert np.array_equal(rows.lighting.contrast, raw[:, -2])
+    assert np.allclose(rows.lighting.brightness, 64.0 * raw[:, -1])
+    assert np.array_equal(rows.lighting.axis, gate.contrast)
+    assert np.array_equal(rows.lighting.origin, gate.origin)
+    out = np.zeros((N, DIMS), np.float32)
+    rows.relit(np.ones(N, np.float32), out)
+    assert np.allclose(out, rows.plain, atol=1e-5)
+    assert rows_of(MOVING, gate=gate).lighting is None
+    assert rows_of(FIXED).lighting is None
 
 
 def test_a_moving_cameras_context_is_colour_that_no_exposure_moves():

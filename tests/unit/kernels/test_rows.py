@@ -41,11 +41,29 @@ def test_words_are_the_first_values_and_the_colour_ratios():
     assert np.array_equal(out, np.hstack([plain[:, :3], np.float32(2.0) * colours[:, 1:]]))
 
 
+@pytest.mark.parametrize("gain", [0.5, 1.0, 1.7, 3.0])
+def test_relit_patches_are_those_that_a_gate_makes_of_so_much_more_contrast(gain):
+    """Descriptors of length 1, gated at contrasts below, at and above the gate, and encoded: the other way round."""
+    descriptors = normal(9, 6)
+    descriptors /= np.linalg.norm(descriptors, axis=1, keepdims=True)
+    basis, origin = normal(8, 5), normal(5)
+    contrast = np.array([0.0, 0.1, 0.4, 0.6, 0.99, 1.0, 1.01, 2.0, 5.0], np.float32)
+
+    def encoded(contrast):
+        raw = np.hstack([descriptors * np.minimum(contrast, 1.0)[:, None], contrast[:, None], np.zeros((9, 1))])
+        return (raw @ basis + origin).astype(np.float32)
+
+    out = np.zeros((9, 5), np.float32)
+    kernels.relight(encoded(contrast), contrast, basis[-2], origin, np.full(9, gain, np.float32), out)
+    np.testing.assert_allclose(out, encoded(np.float32(gain) * contrast), atol=2e-5)
+
+
 def test_no_patches_are_no_fault():
     none = np.zeros((0, 5), np.float32)
     kernels.join_rows(none, none, none[:, 0].copy(), none, 0, none, np.zeros((0, 7), np.float32))
     kernels.pick_colours(none[:, :3].copy(), none[:, :2].copy(), 1, 1, none[:, :3].copy())
     kernels.join_words(none, none[:, :3].copy(), np.float32(1.0), none)
+    kernels.relight(none, none[:, 0].copy(), np.zeros(5, np.float32), np.zeros(5, np.float32), none[:, 0].copy(), none)
 
 
 def test_kernels_allocate_nothing():
@@ -56,4 +74,6 @@ def test_kernels_allocate_nothing():
     assert_no_allocation(
         kernels.pick_colours, context, np.zeros((4, 2), np.float32), 3, 3, np.zeros((4, 3), np.float32)
     )
+    gain = np.ones(9, np.float32)
+    assert_no_allocation(kernels.relight, encoded, gain, axis, axis, gain, encoded.copy())
     assert_no_allocation(kernels.join_words, encoded, context, np.float32(1.0), np.zeros((9, 5), np.float32))

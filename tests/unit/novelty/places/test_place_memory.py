@@ -54,6 +54,22 @@ def test_what_a_place_always_shows_is_usual_and_something_else_is_not():
     assert np.delete(told, 7).max() < 0.7
 
 
+def test_what_is_like_its_place_in_other_light_is_so_and_nothing_is_less_like_it():
+    looks, look = scene(1)
+    seen = memory()
+    watch(seen, (look() for _ in range(200)))
+    rows, relit = look(), look()
+    rows[:20] += 0.8  # in other light
+    relit[10:] = looks[::-1][10:]  # a guess that is wrong
+    told, news, plain = np.zeros((3, PLACES), np.float32)
+    seen.unlikeness(rows, ALL, told, news, relit)
+    seen.unlikeness(rows, ALL, plain, np.zeros(PLACES, np.float32))
+    assert told[:10].max() < 0.7 < 2.0 < plain[:20].min()
+    assert (told <= plain).all()
+    np.testing.assert_array_equal(told[10:], plain[10:])
+    assert (news <= told).all()
+
+
 def test_a_visitor_of_the_first_seconds_is_as_new_when_it_comes_again():
     looks, look = scene(2)
     visitor = -looks[5]

@@ -7,7 +7,7 @@ import pytest
 
 from stillwatch.base.camera import FIXED
 from stillwatch.epochs.models import Models
-from stillwatch.features.rows import Rows
+from stillwatch.features.rows import Lighting, Rows
 from stillwatch.novelty.places.unlikeness import Unlikeness
 from stillwatch.novelty.rules import LEAST_LEVEL, LEAST_LEVEL_DEVIATION
 from stillwatch.novelty.strategy import Sizes
@@ -87,6 +87,31 @@ def test_each_view_of_the_camera_has_a_baseline_of_its_own_that_is_found_again()
     told = watch(here, 0, 100, 0), watch(there, 1, 12, 100), watch(here, 0, 10, 112), watch(there, 1, 10, 122)
     assert all(judgement.was_judged and not (judgement.surprise > 1.0).any() for judgement in told)
     assert watch(there, 0, 1, 132).stands_out.mean() > 0.3  # where nobody says so, what is other is news
+
+
+def test_a_shadow_on_the_wall_is_not_news_and_who_stands_in_it_is():
+    strategy, scene = make(), Scene()
+    contrast, bright = np.full(N, 0.5, np.float32), np.full(N, 160.0, np.float32)
+    no_axis, origin = np.zeros((2, DIMS), np.float32)
+
+    def lit(plain, share, told=True):
+        """Return rows of a wall of which six columns have so much of the light."""
+        part = np.zeros(GRID, bool)
+        part[:, :6] = True
+        gain = np.where(part.ravel(), share, 1.0).astype(np.float32)
+        lighting = Lighting(contrast * gain, (bright + 16.0) * gain - 16.0, no_axis, origin)
+        return replace(rows_of(plain * gain[:, None]), lighting=lighting if told else None)
+
+    for i in range(150):
+        rows = lit(scene.frame(), 1.0)
+        strategy.learn(rows, strategy.judge(rows, MODELS, i * NS // 5), i * NS // 5, in_event=False)
+    dark = scene.frame()
+    assert strategy.judge(lit(dark, 0.6, told=False), MODELS, 30 * NS).stands_out.mean() > 0.2
+    # Two columns beside the shadow's edge are in light that their neighbours have half of.
+    assert strategy.judge(lit(dark, 0.6), MODELS, 30 * NS).stands_out.reshape(GRID)[:, :4].mean() < 0.02
+    there = strategy.judge(lit(scene.frame((4, 0)), 0.6), MODELS, 30 * NS).stands_out.reshape(GRID)
+    assert there[5:8, 1:4].all()
+    assert not there[:2, :4].any()
 
 
 def crossing(begin, row=4):
