@@ -14,13 +14,14 @@ import pytest
 from capture_sources import frame_of
 from place_players import (
     DIMS,
-    GRID,
     PLACES,
+    noise_rows,
     places,
     play_coherence,
     play_discriminants,
     play_habituation,
     play_level,
+    play_light,
     play_places,
     play_traffic,
     play_whole_view,
@@ -36,7 +37,6 @@ from stillwatch.events.certainty import Certainty
 from stillwatch.events.life import EventLife, TokenBucket
 from stillwatch.events.repeats import Repeats
 from stillwatch.features.extractor import FeatureExtractor
-from stillwatch.features.rows import Lighting, Rows
 from stillwatch.gate.gate import Gate
 from stillwatch.gate.global_change import GlobalChange
 from stillwatch.gate.measures import measure
@@ -166,31 +166,6 @@ def play_numbers(stage: RarityCalibration | RunningSpread, frames: range) -> lis
         value = float(np.random.default_rng(i).normal() + 5 * (i % 13 > 10))
         told.append(stage.rarity(value) if isinstance(stage, RarityCalibration) else stage.standardise(value))
         stage.learn(value, t_of(i))
-    return told
-
-
-def noise_rows(i: int, rule: CameraRule) -> Rows:
-    """Return rows of noise, as a maker of rows might have made them."""
-    patches = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
-    y, x = (np.indices(GRID).reshape(2, -1) + 0.5) / np.array(GRID)[:, None]
-    centres = np.stack([x, y], axis=1).astype(np.float32)
-    plain = np.ascontiguousarray(patches[:, :-2])
-    valid, colours, frame = np.ones(PLACES, bool), np.zeros((PLACES, 3), np.float32), np.zeros(4, np.float32)
-    words = patches[::2, :4], valid[::2], (1, len(patches[::2]))
-    light = np.random.default_rng([i, 1]).uniform(0.2, 2.0, (2, PLACES)).astype(np.float32)
-    lighting = Lighting(light[0], 100.0 * light[1], plain[0], plain[1]) if rule.takes_out_brightness else None
-    return Rows(patches, plain, valid, centres, GRID, colours, frame, rule, True, *words, lighting=lighting)
-
-
-def play_light(light: UsualLight, frames: range) -> list:
-    if frames.start == 0:
-        light.reset(GRID)
-    told = []
-    for i in frames:
-        rows = noise_rows(i, FIXED)
-        relit = light.relit(rows)
-        told.append(None if relit is None else relit.tobytes())
-        light.learn(rows, t_of(i))
     return told
 
 

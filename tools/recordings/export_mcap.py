@@ -15,7 +15,7 @@ from stillwatch.base import Nav, UsageError
 from stillwatch.settings import SourceConfig
 from stillwatch.sources import RecordingSource
 from stillwatch.tools.recordings import mcap_formats as f
-from stillwatch.tools.shared import existing
+from stillwatch.tools.shared import existing, result_stream
 from stillwatch.transport.disk import RECORDING_NAME, log_files, open_run
 from stillwatch.transport.disk import recording as r
 from stillwatch.transport.wire import messages as m
@@ -62,16 +62,13 @@ def export(recording: pathlib.Path, out: pathlib.Path, *, width: int = 0, qualit
     """
     run = open_run(recording)
     has_frames = bool(log_files(recording, RECORDING_NAME))
-    try:
-        with open(out, "wb") as stream:
-            writer = _Writer(stream, run.info.get("agent") or "agent")
-            base_ns = _base_ns(recording, run, has_frames)
-            size = writer.images(recording, base_ns, width, quality) if has_frames else (0, 0)
-            for kind, message in run.messages(set(TOPIC_OF)):
-                writer.message(kind, message, base_ns, size)
-            writer.finish(run.config_text)
-    except OSError as error:
-        raise UsageError(f"{out}: not written: {error.strerror}; name another place") from error
+    with result_stream(out, "as OUT.mcap") as stream:
+        writer = _Writer(stream, run.info.get("agent") or "agent")
+        base_ns = _base_ns(recording, run, has_frames)
+        size = writer.images(recording, base_ns, width, quality) if has_frames else (0, 0)
+        for kind, message in run.messages(set(TOPIC_OF)):
+            writer.message(kind, message, base_ns, size)
+        writer.finish(run.config_text)
     return writer.counts
 
 

@@ -12,7 +12,7 @@ from stillwatch.tools.shared.logs import FORMS, set_up_logging
 from stillwatch.tools.shared.paths import existing, existing_source, hold_out
 from stillwatch.tools.shared.pictures import read_image, write_image
 from stillwatch.tools.shared.progress import ProgressLine
-from stillwatch.tools.shared.results import write_result
+from stillwatch.tools.shared.results import result_stream, write_result
 from stillwatch.tools.shared.signals import end_while_starting, stop_on_signals
 from stillwatch.tools.shared.stream_time import StreamTime
 from stillwatch.tools.shared.voice import RunVoice
@@ -34,6 +34,7 @@ __all__ = [
     "print_json",
     "print_rows",
     "read_image",
+    "result_stream",
     "stop_on_signals",
     "words",
     "write_image",

@@ -1,27 +1,43 @@
 """Result files that a command line names: written whole or not at all, so that a full disk leaves the earlier one.
 
-Called by every command that writes a page, a table or a picture where the user said.
+Called by every command that writes a page, a table or a recording where the user said.
 """
 
+import contextlib
 import os
 import pathlib
+from collections.abc import Iterator
+from typing import BinaryIO
 
 from stillwatch.base import UsageError, shown
-from stillwatch.transport.disk import write_durably
 
 
 def write_result(path: pathlib.Path | str, data: bytes | str, remedy: str = "with --out") -> None:
-    """Replace `path` by the data, text as UTF-8; a pipe or a device (/dev/stdout) takes it as it comes.
+    """Replace `path` by the data, text as UTF-8; else as `result_stream`."""
+    with result_stream(path, remedy) as stream:
+        stream.write(shown(data).encode() if isinstance(data, str) else data)
 
-    UsageError, with what to do, where it cannot be written; then an earlier file is still there.
+
+@contextlib.contextmanager
+def result_stream(path: pathlib.Path | str, remedy: str = "with --out") -> Iterator[BinaryIO]:
+    """Yield what a result is written to; it takes the place of `path` once all is written, through a link too.
+
+    A pipe or a device (/dev/stdout) takes it as it comes. UsageError, with what to do, where it cannot be written;
+    then, and where its maker fails, an earlier file is still there.
     """
-    path = pathlib.Path(path)
-    coded = shown(data).encode() if isinstance(data, str) else data
+    target = os.path.realpath(path)
+    is_plain = not os.path.exists(target) or os.path.isfile(target)
+    written = f"{target}.tmp" if is_plain else target
     try:
-        if path.exists() and not path.is_file():
-            with open(path, "wb") as taker:
-                taker.write(coded)
-        else:
-            write_durably(os.path.realpath(path), coded)  # through a link, which stays one
+        try:
+            with open(written, "wb") as stream:
+                yield stream
+            if is_plain:
+                os.replace(written, target)
+        except BaseException:
+            if is_plain:
+                with contextlib.suppress(OSError):
+                    os.unlink(written)
+            raise
     except OSError as error:
         raise UsageError(f"{path}: not written: {error.strerror or error}; name another place {remedy}") from error

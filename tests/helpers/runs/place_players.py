@@ -5,8 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 from stage_players import t_of
 
+from stillwatch.base import FIXED, CameraRule
+from stillwatch.features.rows import Lighting, Rows
 from stillwatch.novelty.places.coherence import Coherence
 from stillwatch.novelty.places.level import FrameLevel
+from stillwatch.novelty.places.light import UsualLight
 from stillwatch.novelty.places.place_memory import PlaceMemory
 from stillwatch.novelty.places.traffic import Traffic
 from stillwatch.novelty.places.whole_view import WholeView
@@ -108,4 +111,29 @@ def play_habituation(habituation: Habituation, frames: range) -> list:
         habituation.familiar(seen, GRID, out)
         habituation.learn(seen, rows, i * 500_000_000)
         told.append(out.tobytes())
+    return told
+
+
+def noise_rows(i: int, rule: CameraRule) -> Rows:
+    """Return rows of noise, as a maker of rows might have made them."""
+    patches = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
+    y, x = (np.indices(GRID).reshape(2, -1) + 0.5) / np.array(GRID)[:, None]
+    centres = np.stack([x, y], axis=1).astype(np.float32)
+    plain = np.ascontiguousarray(patches[:, :-2])
+    valid, colours, frame = np.ones(PLACES, bool), np.zeros((PLACES, 3), np.float32), np.zeros(4, np.float32)
+    words = patches[::2, :4], valid[::2], (1, len(patches[::2]))
+    light = np.random.default_rng([i, 1]).uniform(0.2, 2.0, (2, PLACES)).astype(np.float32)
+    lighting = Lighting(light[0], 100.0 * light[1], plain[0], plain[1]) if rule.takes_out_brightness else None
+    return Rows(patches, plain, valid, centres, GRID, colours, frame, rule, True, *words, lighting=lighting)
+
+
+def play_light(light: UsualLight, frames: range) -> list:
+    if frames.start == 0:
+        light.reset(GRID)
+    told = []
+    for i in frames:
+        rows = noise_rows(i, FIXED)
+        relit = light.relit(rows)
+        told.append(None if relit is None else relit.tobytes())
+        light.learn(rows, t_of(i))
     return told

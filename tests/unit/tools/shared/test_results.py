@@ -7,7 +7,7 @@ import pytest
 from power_processes import small_disk
 
 from stillwatch.base import UsageError
-from stillwatch.tools.shared import write_result
+from stillwatch.tools.shared import result_stream, write_result
 
 
 def test_text_and_bytes_replace_what_was_there(tmp_path):
@@ -28,6 +28,21 @@ def test_a_full_disk_leaves_the_earlier_result(tmp_path):
             write_result(target, bytes(2_000_000))
         assert target.read_text() == "the earlier page"
         assert os.listdir(disk) == ["page.html"]
+
+
+def test_a_maker_that_fails_half_way_leaves_the_earlier_result(tmp_path):
+    target = tmp_path / "run.mcap"
+    target.write_text("the earlier one")
+
+    def make_half():
+        with result_stream(target) as stream:
+            stream.write(b"a half")
+            raise ValueError("half way")
+
+    with pytest.raises(ValueError, match="half way"):
+        make_half()
+    assert target.read_text() == "the earlier one"
+    assert os.listdir(tmp_path) == ["run.mcap"]
 
 
 def test_a_place_that_is_not_there_is_told_with_its_own_remedy(tmp_path):
