@@ -25,9 +25,9 @@ def result_stream(path: pathlib.Path | str, remedy: str = "with --out") -> Itera
     A pipe or a device (/dev/stdout) takes it as it comes. UsageError, with what to do, where it cannot be written;
     then, and where its maker fails, an earlier file is still there.
     """
-    target = os.path.realpath(path)
-    is_plain = not os.path.exists(target) or os.path.isfile(target)
-    written = f"{target}.tmp" if is_plain else target
+    is_plain = not os.path.exists(path) or os.path.isfile(path)
+    target = os.path.realpath(path) if is_plain else path  # what /dev/stdout leads to has no path of its own
+    written = f"{target}.tmp" if is_plain else path
     try:
         try:
             with open(written, "wb") as stream:

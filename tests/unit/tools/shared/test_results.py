@@ -68,3 +68,13 @@ def test_a_pipe_takes_a_result_as_it_comes(tmp_path):
     reader.join(10.0)
     assert taken == [b"through"]
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_an_open_pipe_by_its_number_as_dev_stdout_is_one():
+    reader, writer = os.pipe()
+    try:
+        write_result(f"/dev/fd/{writer}", "through")
+        assert os.read(reader, 100) == b"through"
+    finally:
+        os.close(reader)
+        os.close(writer)
