@@ -47,4 +47,5 @@ class CameraRule:
 
 FIXED = CameraRule(Context.PLACE, True, "places", judges_blur=True, view_stays=True)
 MOVING = CameraRule(Context.CHROMA, False, "patches", judges_blur=False, view_stays=False)
-UNDECIDED = replace(FIXED, decided=False)  # most cameras stand still
+# Most cameras stand still. One that moves may show another picture at any time: refused as a fault, it is never known.
+UNDECIDED = replace(FIXED, view_stays=False, decided=False)

@@ -1,12 +1,15 @@
 """The first half of a frame's way by itself: what it has in hand before the first frame comes."""
 
+import cv2
 import numpy as np
 import pytest
+from capture_sources import frame_of
 
-from stillwatch.base import RealClock, prepare_parts, state_of_parts
+from stillwatch.base import MOVING, RealClock, prepare_parts, state_of_parts
 from stillwatch.base.frame import Frame
 from stillwatch.describing import Describer
 from stillwatch.settings import load_config
+from stillwatch.worlds.catalogue import make_world
 
 
 def describer(width=320, height=240):
@@ -37,3 +40,14 @@ def test_kernels_that_were_loaded_before_a_state_is_given_change_no_bit():
             assert np.array_equal(one.rows.patches, other.rows.patches)
             assert np.array_equal(one.rows.frame, other.rows.frame)
             assert one.rows.rule == other.rows.rule
+
+
+def test_a_vehicle_whose_first_second_shows_another_ground_is_known_to_move():
+    world, made = make_world("transect", 0, width=320, height=240), describer()
+    # A step between the fourth frame and the fifth, as where a vehicle comes over a rim: deeper ground is darker.
+    shown = [*map(world.render, range(4)), *(cv2.convertScaleAbs(world.render(i), alpha=0.5) for i in range(500, 540))]
+    verdicts = []
+    for number, colour in enumerate(shown):
+        verdicts.append(made.describe(frame_of(colour, number / 10, sequence=number)).verdict)
+    assert all(verdict.accepted for verdict in verdicts)
+    assert made.camera.rule is MOVING

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from capture_sources import frame_of
 
-from stillwatch.base.camera import FIXED, MOVING
+from stillwatch.base.camera import FIXED, MOVING, UNDECIDED
 from stillwatch.base.frame import Frame, FrameFlag
 from stillwatch.base.source_state import SourceState
 from stillwatch.gate.gate import Gate
@@ -213,9 +213,10 @@ def test_an_exposure_that_drifts_passes():
     assert all(verdict.accepted for verdict in play(gate(), images))
 
 
-def test_a_new_view_of_a_moving_camera_is_no_fault():
+@pytest.mark.parametrize("rule", [MOVING, UNDECIDED])
+def test_a_new_view_of_a_camera_that_moves_or_may_move_is_no_fault(rule):
     images = [picture(i, seed=i // 20, speed=2.0) for i in range(100)]
-    assert all(verdict.accepted for verdict in play(gate(), images, rule=MOVING))
+    assert all(verdict.accepted for verdict in play(gate(), images, rule=rule))
 
 
 def test_an_exposure_jump_of_a_moving_camera_is_refused_until_it_has_stayed():
