@@ -61,10 +61,7 @@ def join_rows(encoded, raw, axis, context, first, plain, patches):
         patches[i, n_dims], patches[i, n_dims + 1] = context[i, first], context[i, first + 1]
 
 
-_RELIGHTS = types.void(read_matrix(f4), read_vector(f4), read_vector(f4), read_vector(f4), read_vector(f4), matrix(f4))
-
-
-@kernel(_RELIGHTS)
+@kernel(types.void(read_matrix(f4), read_vector(f4), read_vector(f4), read_vector(f4), read_vector(f4), matrix(f4)))
 def relight(plain, contrast, axis, origin, gain, out):
     """Write encoded patches as they would be in other light: contrast is multiplied, and a gated descriptor with it.
 

@@ -25,7 +25,8 @@ from stillwatch.kernels.gating import gate_descriptors
 from stillwatch.settings import Config
 
 SETTINGS_VERSION = 1  # of the raw descriptors' meaning: raised whenever their values change
-GATE_DIMS = 2  # contrast and brightness
+GATE_DIMS = 2  # contrast and brightness,
+CONTRAST, BRIGHTNESS = -2, -1  # the last columns of a gated raw patch
 WARMUP_SAMPLES = 4096  # patches that the encoder is fitted on, over all warm-up frames
 BRIGHTNESS_SCALE = 1.0 / 64.0  # grey levels that weigh as much as a whole descriptor
 
@@ -296,7 +297,7 @@ class FeatureExtractor(Restorable):
         if self._encoder is None or not self._gated:
             return None
         patch = self._encoder.patch
-        return GateAxes(patch.basis[-2], patch.basis[-1], patch.offset)
+        return GateAxes(patch.basis[CONTRAST], patch.basis[BRIGHTNESS], patch.offset)
 
     def _encode(self) -> None:
         if self._encoder:

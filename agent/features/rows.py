@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 
 from stillwatch.base import CameraRule, Context, Frame
-from stillwatch.features.extractor import BRIGHTNESS_SCALE, Features, GateAxes
+from stillwatch.features.extractor import BRIGHTNESS, BRIGHTNESS_SCALE, CONTRAST, Features, GateAxes
 from stillwatch.features.shrinking import shrunk
 from stillwatch.kernels import rows as kernels
 
@@ -20,7 +20,6 @@ WORD_REACH = 5  # patches across that a word is the mean of: one patch of sand a
 WORD_AXES = 8  # first values of a patch that its word has: a mean over neighbours says little in the others
 WORD_CHROMA = 2.0  # of a descriptor's unit, for a colour ratio of e
 DARKEST = 8.0  # grey levels added before logarithms: the noise of dark pixels is no colour
-CONTRAST, BRIGHTNESS = -2, -1  # columns of a gated raw patch
 _NO_AXIS = np.zeros(0, np.float32)
 
 

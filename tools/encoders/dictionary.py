@@ -3,7 +3,6 @@
 A command of the console script. It must not touch the ten classes that `experiment survey-caltech` is scored on.
 """
 
-import io
 import pathlib
 import zipfile
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import numpy as np
 
 from stillwatch.base import UsageError
 from stillwatch.features import patch_descriptor
-from stillwatch.tools.shared import add_data_argument, find_data, print_json, write_result
+from stillwatch.tools.shared import add_data_argument, find_data, print_json, result_stream
 from stillwatch.worlds import make_world
 
 LONGEST_PX = 320
@@ -48,9 +47,8 @@ def main(args) -> int:
     atoms = k_means.fit(patches).cluster_centers_
     # A byte a value: SIFT is not negative, and a direction needs no more.
     scaled = np.round(255.0 * atoms / atoms.max(axis=1, keepdims=True)).clip(0, 255).astype(np.uint8)
-    coded = io.BytesIO()
-    np.savez_compressed(coded, atoms=scaled)
-    write_result(args.out, coded.getvalue())
+    with result_stream(args.out) as stream:
+        np.savez_compressed(stream, atoms=scaled)
     report = {"file": args.out, "pictures": len(pictures), "patches": len(patches), "atoms": len(scaled)}
     report["bytes"] = pathlib.Path(args.out).stat().st_size
     if args.json:

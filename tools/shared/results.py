@@ -29,15 +29,13 @@ def result_stream(path: pathlib.Path | str, remedy: str = "with --out") -> Itera
     target = os.path.realpath(path) if is_plain else path  # what /dev/stdout leads to has no path of its own
     written = f"{target}.tmp" if is_plain else path
     try:
-        try:
-            with open(written, "wb") as stream:
-                yield stream
-            if is_plain:
-                os.replace(written, target)
-        except BaseException:
-            if is_plain:
-                with contextlib.suppress(OSError):
-                    os.unlink(written)
-            raise
+        with open(written, "wb") as stream:
+            yield stream
+        if is_plain:
+            os.replace(written, target)
     except OSError as error:
         raise UsageError(f"{path}: not written: {error.strerror or error}; name another place {remedy}") from error
+    finally:
+        if is_plain:
+            with contextlib.suppress(OSError):  # it is gone where it took its place
+                os.unlink(written)

@@ -34,7 +34,7 @@ def write_table(folder: pathlib.Path, name: str, columns: dict[str, list[Any]], 
     table = Table(name, list(columns), rows)
     write_result(folder / f"{name}.csv", "".join(csv_lines(table)))
     if with_parquet:
-        write_parquet(table, folder / f"{name}.parquet")
+        write_parquet(table, folder / f"{name}.parquet", "with --out")  # there --parquet is no place
 
 
 def geojson(captions: list[str], dives: list[str], clusters: np.ndarray, positions: np.ndarray) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from stillwatch.base import UsageError
 from stillwatch.runs import Table
-from stillwatch.tools.shared import words, write_result
+from stillwatch.tools.shared import result_stream, words
 
 LEAST_CLIP_S = 1.0  # an event of one moment is still something to look at
 MOST_EDITS = 999  # an edit list numbers them with three digits
@@ -35,15 +35,14 @@ def _cell(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, list) else value
 
 
-def write_parquet(table: Table, path: pathlib.Path) -> None:
+def write_parquet(table: Table, path: pathlib.Path, remedy: str = "with --parquet") -> None:
     """Write the table as Parquet; lists stay lists. UsageError where it cannot be written there."""
     import pyarrow
     import pyarrow.parquet
 
     columns = {name: [row[name] for row in table] for name in table.columns}
-    coded = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(columns), coded)
-    write_result(path, coded.getvalue(), "with --parquet")
+    with result_stream(path, remedy) as stream:
+        pyarrow.parquet.write_table(pyarrow.table(columns), stream)
 
 
 def spans(table: Table) -> list[tuple[float, float, dict[str, Any]]]:

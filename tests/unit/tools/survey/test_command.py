@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from printed import of_schema
 
+from stillwatch.base import UsageError
 from stillwatch.tools.cli import main
+from stillwatch.tools.survey.output import write_table
 from stillwatch.worlds import make_world
 
 N = 12
@@ -141,6 +143,15 @@ def test_parquet_holds_what_csv_holds(surveyed, tmp_path):
     assert [row["picture"] for row in table] == [row["picture"] for row in rows]
     assert [row["cluster"] for row in table] == [int(row["cluster"]) for row in rows]
     assert [row["latitude"] for row in table] == [float(row["latitude"]) if row["latitude"] else None for row in rows]
+
+
+def test_a_table_that_cannot_be_written_is_told_with_the_option_that_names_its_place(tmp_path):
+    pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "clumps.parquet").mkdir()
+    with pytest.raises(
+        UsageError, match=r"clumps\.parquet: not written: Is a directory; name another place with --out"
+    ):
+        write_table(tmp_path, "clumps", {"cluster": [1, 2]}, with_parquet=True)
 
 
 def test_workers_of_a_scheduler_give_the_same_survey(surveyed, tmp_path):
