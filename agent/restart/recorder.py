@@ -165,7 +165,11 @@ class Recorder:
 
     def _append(self, body: Any, t_ns: int | None = None) -> bool:
         with self._lock:
-            return self._writer.append(r.KIND_OF[type(body)], r.encode_body(body), t_ns) >= 0
+            return self._write(body, t_ns)
+
+    def _write(self, body: Any, t_ns: int | None = None) -> bool:
+        """Append under the lock that the caller holds."""
+        return self._writer.append(r.KIND_OF[type(body)], r.encode_body(body), t_ns) >= 0
 
     # -- capture thread: the source's packets ------------------------------------------------------------------
 
@@ -176,9 +180,10 @@ class Recorder:
         return source
 
     def stream(self, codec: Any, time_base: Any, stampless: bool) -> None:
-        """Note that a decoder was opened."""
+        """Note that a decoder was opened: a replay lets go of the one before it here, so frames of that still to be
+        recorded are stored as pixels."""
         base = (time_base.numerator, time_base.denominator) if time_base else (1, 1)
-        self._stream = r.Stream(
+        stream = r.Stream(
             stream=self._streams,
             codec=codec.name,
             extradata=bytes(codec.extradata or b""),
@@ -191,10 +196,9 @@ class Recorder:
             decoded=self._decoded,
         )
         self._streams += 1
-        if self._append(self._stream):
-            self._whole_from = self._decoded
-        else:
-            self._whole_from = 2**62
+        with self._lock:  # as one: between them a frame of the stream before would count on a decoder that is gone
+            self._stream = stream
+            self._whole_from = self._decoded if self._write(stream) else 2**62
 
     def packet(self, packet: Any) -> None:
         """Record one packet; where the disk refuses it, frames are stored as pixels until the next key frame."""
@@ -236,35 +240,19 @@ class Recorder:
             missing = frame.sequence - self._next_sequence
             self._append(r.Drop(count=missing, before_sequence=frame.sequence), frame.t_ns)
         self._next_sequence = frame.sequence + 1
-        image, image_format = b"", ""
-        from_packets = frame.decoded >= self._whole_from
         if self.mode == "jpeg":
-            image, image_format = _encoded(frame.colour, ".jpg", [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY]), "jpeg"
+            image = _encoded(frame.colour, ".jpg", [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
             frame = _with_pixels(frame, image)
-        elif not from_packets:
-            image, image_format = _encoded(frame.colour, ".png", [cv2.IMWRITE_PNG_COMPRESSION, PNG_LEVEL]), "png"
-        height, width = frame.colour.shape[:2]
-        written = self._append(
-            r.FrameRecord(
-                sequence=frame.sequence,
-                t_ns=frame.t_ns,
-                mono_ns=frame.mono_ns,
-                wall_ns=frame.wall_ns,
-                source_ns=frame.source_ns,
-                epoch=frame.epoch,
-                flags=int(frame.flags),
-                nav=_nav(frame.nav),
-                width=width,
-                height=height,
-                pixels=pixel_checksum(frame.colour),
-                decoded=frame.decoded if from_packets else -1,
-                rotation=self._turned.get(frame.decoded, 0) if from_packets else 0,
-                image=image,
-                image_format=image_format,
-            ),
-            frame.t_ns,
-        )
-        self._frames += written
+            self._frames += self._append(_record(frame, image=image, image_format="jpeg"), frame.t_ns)
+            return frame
+        by_packets = _record(frame, decoded=frame.decoded, rotation=self._turned.get(frame.decoded, 0))
+        with self._lock:
+            if frame.decoded >= self._whole_from:
+                self._frames += self._write(by_packets, frame.t_ns)
+                return frame
+        image = _encoded(frame.colour, ".png", [cv2.IMWRITE_PNG_COMPRESSION, PNG_LEVEL])
+        pixels = msgspec.structs.replace(by_packets, decoded=-1, rotation=0, image=image, image_format="png")
+        self._frames += self._append(pixels, frame.t_ns)
         return frame
 
     def image(self, sequence: int, t_ns: int, wall_ns: int, data: bytes, image_format: str, colour: np.ndarray) -> None:
@@ -365,6 +353,25 @@ class Recorder:
 def pixel_checksum(colour: np.ndarray) -> int:
     """Return the CRC32C of a frame's colour pixels, by which a replay knows that it sees the same ones."""
     return google_crc32c.value(np.ascontiguousarray(colour).tobytes())
+
+
+def _record(frame: Frame, **pixels: Any) -> r.FrameRecord:
+    """Return a frame's record; `pixels` say where its pixels are."""
+    height, width = frame.colour.shape[:2]
+    return r.FrameRecord(
+        sequence=frame.sequence,
+        t_ns=frame.t_ns,
+        mono_ns=frame.mono_ns,
+        wall_ns=frame.wall_ns,
+        source_ns=frame.source_ns,
+        epoch=frame.epoch,
+        flags=int(frame.flags),
+        nav=_nav(frame.nav),
+        width=width,
+        height=height,
+        pixels=pixel_checksum(frame.colour),
+        **pixels,
+    )
 
 
 def _encoded(colour: np.ndarray, suffix: str, options: list[int]) -> bytes:

@@ -8,10 +8,12 @@ from stillwatch.base.clock import RealClock, VirtualClock
 from stillwatch.base.environment import cpu_features, versions
 from stillwatch.base.errors import ConfigError, SourceError
 from stillwatch.base.frame import Frame, FrameFlag, Nav
-from stillwatch.restart.recorder import Recorder
+from stillwatch.restart import recorder
+from stillwatch.restart.recorder import Recorder, pixel_checksum
 from stillwatch.settings.config import SourceConfig
 from stillwatch.sources.capture import FrameMaker
 from stillwatch.sources.recording import RecordingSource
+from stillwatch.sources.registry import open_source
 from stillwatch.transport.disk import recording as r
 from stillwatch.transport.disk.record_format import log_files
 from stillwatch.transport.disk.recording import Session, read_recording
@@ -79,6 +81,33 @@ def test_a_looped_file_opens_a_decoder_each_time(tmp_path):
     taken = record(f"{video}?loop=3", tmp_path / "r", config)
     assert len(taken) == 45
     assert _replayed(tmp_path / "r", config)[0] == taken
+
+
+def test_a_frame_on_its_way_while_the_next_decoder_is_opened_keeps_its_pixels(tmp_path, monkeypatch):
+    # Capture opens the second round's decoder while the pipeline records the first round's last frame.
+    config = storage_config()
+    written = Recorder(tmp_path / "r", config, RealClock(), Session(agent="cam1", run="test"))
+    video = make_video(tmp_path / "v.mkv", frames=15)
+    source = written.tap(open_source(f"{video}?loop=2", config.source, RealClock()))
+    source.open()
+    maker = FrameMaker(config.source, VirtualClock(), False, 0, None)
+    frames = [maker.make(source.read()) for _ in range(15)]
+    ahead = []
+
+    def slow_checksum(colour):
+        if colour is frames[14].colour:
+            ahead.append(maker.make(source.read()))
+        return pixel_checksum(colour)
+
+    monkeypatch.setattr(recorder, "pixel_checksum", slow_checksum)
+    taken = [stamp(written.frame(frame)) for frame in frames]
+    taken += [stamp(written.frame(ahead[0]))]
+    written.end(None, "")
+    source.close()
+    assert sum(isinstance(b, r.Stream) for _, b in read_recording(tmp_path / "r")) == 2
+    shown, replayed = _replayed(tmp_path / "r", config)
+    assert shown == taken
+    assert replayed.missing == 0
 
 
 def test_a_recording_goes_on_in_a_second_session(tmp_path):
