@@ -297,7 +297,7 @@ class EventLife(Composed):
             if now.pending < self._config.min_frames:
                 return []
             self._open()
-            self._repeats.begin(score, frame.t_ns)
+        self._repeats.see(score, frame.t_ns)
         if now.over:
             return []
         if frame.t_ns - now.start_t_ns >= self._config.longest_s * NS:
@@ -364,7 +364,7 @@ class EventLife(Composed):
         recent = now.last_end_ns >= 0 and frame.t_ns - now.last_end_ns < self._config.cooldown_s * NS
         if recent and score.boxes and overlap(score.boxes[0], now.last_box) >= SAME_PLACE:
             return Cause.COOLDOWN
-        if self._repeats.is_usual(frame.t_ns - now.start_t_ns, self._peak.value):
+        if self._repeats.is_usual(frame.t_ns, frame.t_ns - now.start_t_ns):
             return Cause.REPEATED
         return Cause.NONE if self._bucket.take() else Cause.BUDGET
 
@@ -384,7 +384,7 @@ class EventLife(Composed):
         if now.told and self._peak.box is not None:
             now.last_box[:] = self._peak.box
             now.last_end_ns = now.last_novel_ns
-        self._repeats.end(now.last_novel_ns, max(now.last_novel_ns - now.start_t_ns, 0), self._peak.value)
+        self._repeats.end(max(now.last_novel_ns - now.start_t_ns, 0))
         now.id, now.told, now.over, now.pending = -1, False, False, 0
         return records
 

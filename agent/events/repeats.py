@@ -1,9 +1,9 @@
-"""Events that were there before: told some times, then counted. A hedge that flickers, a beam that sweeps, a bus.
+"""Events that were there before: told twice, then counted. A hedge that flickers, a beam that sweeps, a bus.
 
-Called by agent/events/life.py as an event begins and ends. It must not judge frames: what is novel in one stays so.
+Called by agent/events/life.py with every rare frame of an event. It must not judge frames: what is novel in one
+stays so.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +14,16 @@ from stillwatch.events.news import is_news
 from stillwatch.events.rules import (
     EVENT_AXES,
     EVENT_BLOCKS,
-    EVENT_KINDS,
+    EVENT_STATES,
     GROWN,
-    HABITUAL,
     NS,
+    ONE_STATE,
+    OTHER_S,
     SAME_CHROMA,
     SAME_LAYOUT,
     SAME_LIGHT,
     SAME_LOOK,
+    STEADY_STATE,
     UNSETTLED_S,
 )
 from stillwatch.novelty import Score, block_sums
@@ -32,7 +34,7 @@ _N_BLOCKS = EVENT_BLOCKS * EVENT_BLOCKS
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What an event looks like as it begins.
+    """What an event looks like in one frame.
 
     layout : ndarray of shape (EVENT_BLOCKS ** 2,), float64
         Novelty in each block of the picture, of length 1.
@@ -62,33 +64,37 @@ def sign_of(score: Score) -> Sign | None:
 
 
 @dataclass
-class _Kinds:
-    """Kinds of events, in columns, and the open event.
+class _States:
+    """What events looked like, in columns, and the open event.
 
-    layout, look, colour: running means of their signs. count: events, 0 in a free row. seen_ns: end of the last one;
-    longest_ns: longest time between two, 0 after the first. lasted_ns, highest: of the longest and highest one.
-    kind: row of the open event's kind, -1 where it has none. usual: it is one of those that are counted.
+    layout, look, colour: of the first frame that looked so. count: events that did, 0 in a free row; seen_ns: when the
+    last one did; longest_ns: longest time between two, 0 after the first; lasted_ns: of the longest of them. counted:
+    the open event is one of them. open: there is one. usual: it began as others did and is not news. within_ns: the
+    longest of those; other_ns: since when it looks like none of them, -1 while it does.
     """
 
-    layout: np.ndarray = saved_array((EVENT_KINDS, _N_BLOCKS), np.float64)
-    look: np.ndarray = saved_array((EVENT_KINDS, EVENT_AXES), np.float64)
-    colour: np.ndarray = saved_array((EVENT_KINDS, 3), np.float64)
-    count: np.ndarray = saved_array((EVENT_KINDS,), np.int64, low=0)
-    seen_ns: np.ndarray = saved_array((EVENT_KINDS,), np.int64, low=0)
-    longest_ns: np.ndarray = saved_array((EVENT_KINDS,), np.int64, low=0)
-    lasted_ns: np.ndarray = saved_array((EVENT_KINDS,), np.int64, low=0)
-    highest: np.ndarray = saved_array((EVENT_KINDS,), np.float64, low=0.0)
-    kind: int = saved(-1, low=-1, high=EVENT_KINDS - 1)
+    layout: np.ndarray = saved_array((EVENT_STATES, _N_BLOCKS), np.float32)
+    look: np.ndarray = saved_array((EVENT_STATES, EVENT_AXES), np.float32)
+    colour: np.ndarray = saved_array((EVENT_STATES, 3), np.float32)
+    count: np.ndarray = saved_array((EVENT_STATES,), np.int64, low=0)
+    seen_ns: np.ndarray = saved_array((EVENT_STATES,), np.int64, low=0)
+    longest_ns: np.ndarray = saved_array((EVENT_STATES,), np.int64, low=0)
+    lasted_ns: np.ndarray = saved_array((EVENT_STATES,), np.int64, low=0)
+    counted: np.ndarray = saved_array((EVENT_STATES,), np.bool_)
+    open: bool = saved(False)
     usual: bool = saved(False)
+    within_ns: int = saved(0, low=0)
+    other_ns: int = saved(-1, low=-1)
 
 
 class Repeats(Recorded):
-    """Knows kinds of events by where in the picture they begin and what is novel there, and counts them.
+    """Remembers where in the picture events were novel and what was novel there, frame by frame, and counts them.
 
-    After HABITUAL events of a kind the next is counted, not told, unless the kind was away for longer than ever, or
-    the event lasts longer or is more novel than those before by GROWN. In the first UNSETTLED_S of watching everything
-    is told: who comes every few seconds cannot be told from news yet. `tell` = "every" has none of it,
-    "first_of_kind" counts all but the first.
+    An event that begins as one looked before, in any of its frames, is the same again: it is told a second time, then
+    counted, unless it was away for longer than ever. A spell of the same weather begins anywhere in its course. It is
+    told after all where it lasts longer than those before by GROWN, and where it looks like none of them for OTHER_S:
+    somebody came into it. In the first UNSETTLED_S of watching everything is told: who comes every few seconds
+    cannot be told from news yet. `tell` = "every" has none of it, "first_of_kind" counts all but the first.
 
     Parameters
     ----------
@@ -99,72 +105,78 @@ class Repeats(Recorded):
 
     def __init__(self, config: EventsConfig):
         self._tell = config.tell
-        self._kinds = _Kinds()
+        self._states = _States()
 
-    def begin(self, score: Score, t_ns: int) -> None:
-        """Take an event that begins with a frame: find its kind, or make one."""
-        kinds, sign = self._kinds, sign_of(score)
-        kinds.kind, kinds.usual = -1, False
+    def see(self, score: Score, t_ns: int) -> None:
+        """Take the next rare frame of an event, the first one if none is open."""
+        states, sign = self._states, sign_of(score)
+        begins, states.open = not states.open, True
         if sign is None:
             return
-        row = self._like(sign)
-        if row < 0:
-            row = int(np.argmin(np.where(kinds.count > 0, kinds.seen_ns, -1)))
-            kinds.count[row] = kinds.longest_ns[row] = kinds.lasted_ns[row] = 0
-            kinds.highest[row] = 0.0
-        kinds.kind = row
-        away_ns = t_ns - kinds.seen_ns[row]
-        kinds.usual = self._is_counted(row, away_ns, score.precedents.watched_s)
-        if kinds.count[row]:
-            kinds.longest_ns[row] = max(kinds.longest_ns[row], away_ns)
-        share = 1.0 / min(kinds.count[row] + 1, HABITUAL)
-        for mean, value in ((kinds.layout, sign.layout), (kinds.look, sign.look), (kinds.colour, sign.colour)):
-            mean[row] += share * (value - mean[row])
+        apart = self._apart(sign)
+        before = apart <= 1.0
+        before &= states.count > states.counted
+        if begins and before.any():
+            states.usual = self._is_counted(before, t_ns, score.precedents.watched_s)
+            states.within_ns = int(states.lasted_ns[before].max())
+        if before.any():
+            states.other_ns = -1
+        elif states.other_ns < 0:
+            states.other_ns = t_ns
+        self._note(sign, apart, t_ns)
 
-    def _is_counted(self, row: int, away_ns: int, watched_s: float) -> bool:
-        """Return whether an event of a kind is counted, by how many there were and how long none was."""
-        kinds = self._kinds
-        match self._tell:
-            case "every":
-                return False
-            case "first_of_kind":
-                return bool(kinds.count[row] >= 1)
-            case _:
-                known = watched_s >= UNSETTLED_S and kinds.count[row] >= HABITUAL
-                return bool(known and not is_news("rare", away_ns, kinds.longest_ns[row]))
-
-    def is_usual(self, lasted_ns: int, peak: float) -> bool:
-        """Return whether the open event, so long and so novel by now, is to be counted, not told."""
-        kinds, row = self._kinds, self._kinds.kind
-        if not kinds.usual:
+    def _is_counted(self, before: np.ndarray, t_ns: int, watched_s: float) -> bool:
+        """Return whether an event that begins as others looked is counted, by how long there was none."""
+        states = self._states
+        if watched_s < UNSETTLED_S or self._tell == "every":
             return False
-        return bool(lasted_ns <= max(GROWN * kinds.lasted_ns[row], NS) and peak <= GROWN * kinds.highest[row])
+        if self._tell == "first_of_kind":
+            return True
+        away_ns = t_ns - int(states.seen_ns[before].max())
+        return not is_news("rare", away_ns, int(states.longest_ns[before].max()))
 
-    def end(self, t_ns: int, lasted_ns: int, peak: float) -> None:
-        """Count the open event, which was seen last at a stream time."""
-        kinds, row = self._kinds, self._kinds.kind
-        if row < 0:
-            return
-        kinds.count[row] += 1
-        kinds.seen_ns[row] = t_ns
-        kinds.lasted_ns[row] = max(kinds.lasted_ns[row], lasted_ns)
-        kinds.highest[row] = max(kinds.highest[row], peak)
-        kinds.kind, kinds.usual = -1, False
+    def _note(self, sign: Sign, apart: np.ndarray, t_ns: int) -> None:
+        """Count the open event for what it looks like now; what it never looked like takes the least needed row."""
+        states = self._states
+        row = int(np.argmin(apart))
+        if apart[row] > ONE_STATE:
+            age_ns = (t_ns - states.seen_ns) / np.clip(states.count, 1, STEADY_STATE)
+            row = int(np.argmax(np.where(states.count > 0, age_ns, np.inf)))
+            states.layout[row], states.look[row], states.colour[row] = sign.layout, sign.look, sign.colour
+            states.count[row] = states.longest_ns[row] = states.lasted_ns[row] = 0
+            states.counted[row] = False
+        if not states.counted[row]:
+            if states.count[row]:
+                states.longest_ns[row] = max(states.longest_ns[row], t_ns - states.seen_ns[row])
+            states.count[row] += 1
+            states.counted[row] = True
+        states.seen_ns[row] = max(t_ns, 0)
 
-    def _like(self, sign: Sign) -> int:
-        """Return the row of the kind that an event is most like in layout; -1 where it is like none."""
-        kinds = self._kinds
-        norms = np.maximum(np.linalg.norm(kinds.layout, axis=1), 1e-12)
-        layout = kinds.layout @ sign.layout / norms
-        apart = np.abs(kinds.colour - sign.colour)
-        like = (kinds.count > 0) & (layout >= SAME_LAYOUT)
-        like &= np.linalg.norm(kinds.look - sign.look, axis=1) <= SAME_LOOK * np.linalg.norm(sign.look)
-        like &= (apart[:, 0] <= SAME_LIGHT) & (apart[:, 1:].max(axis=1) <= SAME_CHROMA)
-        return int(np.argmax(np.where(like, layout, -math.inf))) if like.any() else -1
+    def is_usual(self, t_ns: int, lasted_ns: int) -> bool:
+        """Return whether the open event, so long by now, is to be counted, not told."""
+        states = self._states
+        is_other = states.other_ns >= 0 and t_ns - states.other_ns >= OTHER_S * NS
+        return states.usual and not is_other and lasted_ns <= max(GROWN * states.within_ns, NS)
+
+    def end(self, lasted_ns: int) -> None:
+        """End the open event, so long."""
+        states = self._states
+        states.lasted_ns[states.counted] = np.maximum(states.lasted_ns[states.counted], lasted_ns)
+        states.counted[:] = False
+        states.open, states.usual, states.within_ns, states.other_ns = False, False, 0, -1
+
+    def _apart(self, sign: Sign) -> np.ndarray:
+        """Return how far a sign is from each state, in units of what is the same; infinity from a free row."""
+        states = self._states
+        layout = (1.0 - states.layout @ sign.layout) / (1.0 - SAME_LAYOUT)
+        look = np.linalg.norm(states.look - sign.look, axis=1) / (SAME_LOOK * max(np.linalg.norm(sign.look), 1e-12))
+        colour = np.abs(states.colour - sign.colour)
+        light, chroma = colour[:, 0] / SAME_LIGHT, colour[:, 1:].max(axis=1) / SAME_CHROMA
+        return np.where(states.count > 0, np.maximum.reduce([layout, look, light, chroma]), np.inf)
 
     def _record(self) -> Any:
-        return self._kinds
+        return self._states
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of the table."""
-        return {"repeats": record_bytes(self._kinds)}
+        return {"repeats": record_bytes(self._states)}

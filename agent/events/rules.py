@@ -37,15 +37,17 @@ LONGER_AWAY = 1.5  # times the longest absence so far: what comes again as it al
 
 # -- events that were there before (repeats.py) ---------------------------------------------------------------
 
-EVENT_BLOCKS = 4  # across and down: where in the picture an event begins
+EVENT_BLOCKS = 4  # across and down: where in the picture an event is
 EVENT_AXES = 16  # first values of a row: the others are small
-EVENT_KINDS = 64  # remembered: those not seen for longest give way
+EVENT_STATES = 512  # looks remembered, some ten an event: those not seen for longest give way,
+STEADY_STATE = 8  # and one of so many events so many times later
 SAME_LAYOUT = 0.92  # cosine: the same car or flicker begins at .95 to 1, others at .9 and less
 SAME_LOOK = 0.03  # of a row's length: the same again .02, another thing at the place .04 and more
 SAME_LIGHT = 0.4  # logarithm: exposure and shadows change it by .3
 SAME_CHROMA = 0.1  # logarithm of a colour ratio: light changes it by .05, another coat by more
-HABITUAL = 4  # events of a kind that are told: three may be chance
-GROWN = 1.5  # times the longest or the highest of a kind: more is another thing at its place
+ONE_STATE = 0.25  # of what is the same: looks that are nearer count as one
+GROWN = 1.5  # times the longest of those before: what stays longer is news
+OTHER_S = 1.0  # seconds in which an event looks like none before: a drop or a flake is gone by then
 UNSETTLED_S = 300.0  # seconds in which everything is told, as HABITUATED_S of visitors, from a budget of their own
 
 # -- the view that the camera has (camera.py) ----------------------------------------------------------------

@@ -91,11 +91,10 @@ def play_repeats(repeats: Repeats, frames: range) -> list:
         rows = Rows(plain, plain, flags, nothing, (6, 8), colours, nothing, FIXED, True, nothing, flags, (0, 0))
         before = Precedents(watched_s=10.0 * i)
         score = Score(6.0, 1e3, 0.0, novelty, None, False, 1.0, [], -1, t_of(i), rows, None, before)
-        if i % 2 == 0:
-            repeats.begin(score, t_of(i))
-            told.append(repeats.is_usual(1, 6.0))
-        else:
-            repeats.end(t_of(i), 10**8, 6.0 + i % 3)
+        repeats.see(score, t_of(i))
+        told.append(repeats.is_usual(t_of(i), 1))
+        if i % 3 == 2:
+            repeats.end((1 + i % 4) * 10**8)
     return told
 
 

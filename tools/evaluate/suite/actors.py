@@ -79,3 +79,13 @@ def placed(sprite: np.ndarray, x: int, y: int, height: int, width: int):
     if top >= bottom or left >= right:
         return None
     return slice(top, bottom), slice(left, right), sprite[top - y : bottom - y, left - x : right - x]
+
+
+def paste(picture: np.ndarray, found) -> None:
+    """Draw a sprite over a picture, (h, w, 3) uint8 BGR, in place; `found`: where, from `placed`; None: nowhere."""
+    if found is None:
+        return
+    rows, columns, part = found
+    share = part[..., 3:].astype(np.float32) / 255.0
+    mixed = picture[rows, columns] * (1.0 - share) + part[..., :3] * share + 0.5
+    picture[rows, columns] = mixed.astype(np.uint8)

@@ -29,6 +29,8 @@ moving
     `voyage SEED`: a made world of a moving camera (voyages.py), from its first frame.
 quiet
     `quiet SEED`: a still place under one nuisance after the other (quiet.py); every alert is false.
+long
+    `long SEED`: the same with a stranger every few minutes (watches.py), for as many hours.
 """
 
 import pathlib
@@ -40,6 +42,7 @@ from stillwatch.tools.evaluate.suite.clips import CLIPS, Clip, Stream, clip, sta
 from stillwatch.tools.evaluate.suite.quiet import QuietHours
 from stillwatch.tools.evaluate.suite.transforms import TRANSFORMS, transformed, views_changed
 from stillwatch.tools.evaluate.suite.voyages import make_voyage
+from stillwatch.tools.evaluate.suite.watches import LongWatch
 from stillwatch.tools.evaluate.suite.worlds import RATE_HZ, is_panned, make_world
 from stillwatch.tools.evaluate.truth import Truth, merged, truth_of
 
@@ -49,8 +52,9 @@ SEEDED = {
     "knocked": "knocked",
     "moving": "voyage",
     "quiet": "quiet",
+    "long": "long",
 }  # group -> name of its cases
-GROUPS = ("real", "start", "transform", "made", "settled", "knocked", "moving", "quiet")
+GROUPS = ("real", "start", "transform", "made", "settled", "knocked", "moving", "quiet", "long")
 START_STEP_S = 2.0  # between two starts of a clip
 SETTLE_S = 8.0  # after an un-looped start an event may begin
 LEARN_S = 120.0  # after a looped start
@@ -101,7 +105,7 @@ def cases_of(
 
     starts, loops: how many of a clip's starts, every `START_STEP_S` of it, are taken, evenly; 0: all of them.
     clips_each: on how many of the clips each transform is shown.
-    quiet_hours: of stream, shared out among `QUIET_PLACES`.
+    quiet_hours: of stream, shared out among `QUIET_PLACES`, in each of the groups quiet and long.
     """
     cases: list[Case] = []
     if "real" in groups:
@@ -123,10 +127,10 @@ def cases_of(
             cases += [Case(lasting, "", seed=seed) for seed in seeds[::SETTLED_EVERY] if not is_panned(seed)]
     if "moving" in groups:
         cases += [Case("moving", "", seed=seed) for seed in seeds]
-    if "quiet" in groups and quiet_hours > 0.0:
-        first = seeds.start
-        places = range(first, first + QUIET_PLACES)
-        cases += [Case("quiet", "", seed=seed, hours=quiet_hours / QUIET_PLACES) for seed in places]
+    for lasting in ("quiet", "long"):
+        if lasting in groups and quiet_hours > 0.0:
+            places = range(seeds.start, seeds.start + QUIET_PLACES)
+            cases += [Case(lasting, "", seed=seed, hours=quiet_hours / QUIET_PLACES) for seed in places]
     return cases
 
 
@@ -170,6 +174,8 @@ def stream_of(case: Case, data: pathlib.Path) -> Stream:
         return make_voyage(case.seed, data).stream()
     if case.group == "quiet":
         return QuietHours(case.seed, case.hours, data).stream()
+    if case.group == "long":
+        return LongWatch(case.seed, case.hours, data).stream()
     source = clip(data, case.clip)
     if case.group == "transform":
         return _transform(case, source)

@@ -37,7 +37,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--worlds", metavar="N", type=int, default=None, help="made worlds (default: 60; quick: 12)")
     parser.add_argument("--seed", metavar="S", type=int, default=0, help="seed of the first made world (default: 0)")
     parser.add_argument(
-        "--hours", metavar="H", type=float, default=None, help="of quiet (default: 3; quick: 0.5; full: 24)"
+        "--hours", metavar="H", type=float, default=None, help="of quiet and of long (default: 3; quick: 0.5; full: 24)"
     )
     parser.add_argument("--groups", metavar="NAMES", default=",".join(GROUPS), help=f"of {', '.join(GROUPS)}")
     plan = parser.add_mutually_exclusive_group()

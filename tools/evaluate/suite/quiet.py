@@ -45,9 +45,17 @@ class QuietHours:
         turn, within = divmod(i / RATE_HZ, CALM_S + SPELL_S)
         return self._order[int(turn) % len(self._order)] if within >= CALM_S else ""
 
+    def scene(self, i: int) -> np.ndarray:
+        """Return what is there in frame i, before nuisances, (height, width, 3) uint8 BGR, not to be written to."""
+        return self._plate
+
+    def truth(self) -> Truth:
+        """Return the events: none."""
+        return Truth((), 0)
+
     def render(self, i: int) -> np.ndarray:
         """Return frame i, (height, width, 3) uint8 BGR."""
-        picture, rng = self._plate, np.random.default_rng([self.seed, 8, i])
+        picture, rng = self.scene(i), np.random.default_rng([self.seed, 8, i])
         name = self.nuisance(i)
         if name:
             picture = transforms.TRANSFORMS[name].rule(picture, i, rng)
@@ -61,4 +69,4 @@ class QuietHours:
             for i in range(self.n_frames):
                 yield i, self.render(i), stamp_ns(i, RATE_HZ)
 
-        return Stream(f"quiet {self.seed}", RATE_HZ, Truth((), 0), pictures)
+        return Stream(f"quiet {self.seed}", RATE_HZ, self.truth(), pictures)

@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 
 from stillwatch.tools.evaluate.suite import transforms
-from stillwatch.tools.evaluate.suite.actors import KINDS, actor, coded_pictures, placed, sized
+from stillwatch.tools.evaluate.suite.actors import KINDS, actor, coded_pictures, paste, placed, sized
 from stillwatch.tools.evaluate.suite.clips import Stream, stamp_ns
 from stillwatch.tools.evaluate.suite.plates import plate, strip
 from stillwatch.tools.evaluate.truth import Truth, merged
@@ -212,13 +212,7 @@ class MadeWorld:
         else:
             image = self._swaying(i) if "foliage" in self.nuisances else self._ground.copy()
         for visit in self.visits:
-            found = self._place(visit, i)
-            if found is not None:
-                rows, columns, part = found
-                share = part[..., 3:].astype(np.float32) / 255.0
-                image[rows, columns] = (image[rows, columns] * (1.0 - share) + part[..., :3] * share + 0.5).astype(
-                    np.uint8
-                )
+            paste(image, self._place(visit, i))
         return self._as_seen(image, i)
 
     def _swaying(self, i: int) -> np.ndarray:
