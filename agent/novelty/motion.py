@@ -35,6 +35,7 @@ from stillwatch.novelty.rules import (
     MOVED_SHARE,
     NS,
     STILL_SHARE,
+    STOPPED_WINDOWS,
     WIDTH,
     WINDOW_S,
 )
@@ -69,7 +70,7 @@ class CameraMotion(Restorable):
     fixed. The first window has DECISION_FRAMES, so that nothing waits for the answer; later ones last WINDOW_S as
     well, and only after DISSENT_WINDOWS more that say otherwise than do not is the camera of another kind; after so
     many more the longer it was of this one: what says so by chance, as flicker on bare ground does, does sooner or
-    later.
+    later. A vehicle that stops goes on: it must stand for as many windows as it went, up to STOPPED_WINDOWS.
     """
 
     def __init__(self, camera: str):
@@ -115,7 +116,7 @@ class CameraMotion(Restorable):
             seen.decided, seen.moving = True, share >= MOVED_SHARE
         elif says_otherwise:
             seen.dissent += 1
-            if seen.dissent >= _needed(seen.agreed):
+            if seen.dissent >= _needed(seen.moving, seen.agreed):
                 seen.moving, seen.dissent, seen.agreed = not seen.moving, 0, 0
         else:
             seen.agreed, seen.dissent = seen.agreed + 1, max(seen.dissent - 1, 0)
@@ -128,7 +129,7 @@ class CameraMotion(Restorable):
     def prepare(self, state: State) -> Commit:
         """Validate `state` and return its commit; SnapshotError, and no change, where it does not fit."""
         commit = prepare_record(self._seen, state, "camera")
-        dissent, needed = int(state["dissent"]), _needed(int(state["agreed"]))
+        dissent, needed = int(state["dissent"]), _needed(bool(state["moving"]), int(state["agreed"]))
         if dissent >= needed:
             raise SnapshotError(f"camera: dissent is {dissent}, must be below {needed:g}")
         return commit
@@ -138,6 +139,7 @@ class CameraMotion(Restorable):
         return {"camera motion": record_bytes(self._seen)}
 
 
-def _needed(agreed: int) -> float:
+def _needed(moving: bool, agreed: int) -> float:
     """Return by how many more windows must say otherwise than do not, after `agreed` that said what is believed."""
-    return DISSENT_WINDOWS * (1.0 + math.log2(1.0 + agreed // AGREED_WINDOWS))
+    least = min(max(agreed, DISSENT_WINDOWS), STOPPED_WINDOWS) if moving else DISSENT_WINDOWS
+    return least * (1.0 + math.log2(1.0 + agreed // AGREED_WINDOWS))

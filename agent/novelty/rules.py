@@ -56,7 +56,8 @@ FIRST_LAG = 4  # frames: a slow vehicle needs some to leave its place
 MOVED_SHARE = 0.6  # of the textured blocks: people, cars, snow, hard shade move fewer, a moving camera seven of ten
 STILL_SHARE = 0.3  # of the textured blocks: a moving camera stands where fewer move; open water has few to tell by
 WINDOW_S = 2.0  # seconds that a window lasts at least, once the kind of camera is known
-DISSENT_WINDOWS = 3  # windows more that must say otherwise than do not: a stop of three seconds is no fixed camera,
+DISSENT_WINDOWS = 3  # windows more that must say otherwise than do not: a gust is no vehicle,
+STOPPED_WINDOWS = 15  # and a vehicle that stops for as long as it went, up to half a minute, goes on,
 AGREED_WINDOWS = 30  # and as many more at each doubling of a minute in which the others said what is believed
 
 # -- a fixed camera: which view it has (viewpoint.py) ---------------------------------------------------------

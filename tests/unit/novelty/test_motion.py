@@ -82,7 +82,7 @@ def test_what_falls_before_the_lens_moves_no_camera(name, weather):
 
 
 def test_a_camera_that_moves_off_is_a_moving_one_soon_after_and_one_that_stops_a_fixed_one():
-    way = [*[0] * 40, *range(0, 600, 6), *[594] * 100]
+    way = [*[0] * 40, *range(0, 600, 6), *[594] * 350]
     ground = sea_floor(1000)
     frames = [np.ascontiguousarray(ground[y : y + 240]) for y in way]
     motion = decided(frames[:40])
@@ -109,9 +109,20 @@ def test_windows_that_say_so_by_chance_move_no_camera():
     assert motion.rule is FIXED
 
 
-def test_a_short_stop_changes_nothing():
+def test_a_fixed_camera_that_was_taken_for_a_vehicle_for_moments_is_soon_a_fixed_one_again():
     ground = sea_floor(1000)
-    frames = [np.ascontiguousarray(ground[y : y + 240]) for y in [*range(0, 300, 6), *[300] * 30, *range(300, 600, 6)]]
+    way = [*[0] * 40, *range(0, 480, 6), *[480] * 90]  # eight seconds of motion, known after some six
+    motion = decided([np.ascontiguousarray(ground[y : y + 240]) for y in way[:120]])
+    assert motion.rule is MOVING
+    decided([np.ascontiguousarray(ground[y : y + 240]) for y in way[120:]], motion=motion, begin=120)
+    assert motion.rule is FIXED
+
+
+@pytest.mark.parametrize(("went", "stop_s"), [(300, 3), (2100, 25)])  # five seconds; 35
+def test_a_vehicle_that_stops_for_less_than_it_went_and_half_a_minute_goes_on_as_one(went, stop_s):
+    ground = sea_floor(3000)
+    way = [*range(0, went, 6), *[went] * (stop_s * RATE_HZ), *range(went, went + 300, 6)]
+    frames = [np.ascontiguousarray(ground[y : y + 240]) for y in way]
     motion = CameraMotion("auto")
     kinds = {decided([frame], motion=motion, begin=i).rule for i, frame in enumerate(frames)}
     assert kinds == {UNDECIDED, MOVING}
