@@ -41,7 +41,7 @@ from stillwatch.transport.wire import EventKind
 
 class Cause(StrEnum):
     """Why an alert was not raised: too many this hour, the same place again so soon, no region of the least size, or
-    the same as often before.
+    the same as before.
     """
 
     NONE = ""

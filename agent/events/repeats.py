@@ -169,7 +169,8 @@ class Repeats(Recorded):
         """Return how far a sign is from each state, in units of what is the same; infinity from a free row."""
         states = self._states
         layout = (1.0 - states.layout @ sign.layout) / (1.0 - SAME_LAYOUT)
-        look = np.linalg.norm(states.look - sign.look, axis=1) / (SAME_LOOK * max(np.linalg.norm(sign.look), 1e-12))
+        length = max(float(np.linalg.norm(sign.look)), 1e-12)
+        look = np.linalg.norm(states.look - sign.look, axis=1) / (SAME_LOOK * length)
         colour = np.abs(states.colour - sign.colour)
         light, chroma = colour[:, 0] / SAME_LIGHT, colour[:, 1:].max(axis=1) / SAME_CHROMA
         return np.where(states.count > 0, np.maximum.reduce([layout, look, light, chroma]), np.inf)

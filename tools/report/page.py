@@ -25,7 +25,7 @@ _HELD_BACK = {
     "budget": "over the hour's budget",
     "cooldown": "too soon after another",
     "small": "too small",
-    "repeated": "the same as often before",
+    "repeated": "the same as before",
 }
 
 
