@@ -126,14 +126,18 @@ class Repeats(Recorded):
         self._note(sign, apart, t_ns)
 
     def _is_counted(self, before: np.ndarray, t_ns: int, watched_s: float) -> bool:
-        """Return whether an event that begins as others looked is counted, by how long there was none."""
+        """Return whether an event that begins as others looked is counted, by how long there was none.
+
+        What looks a little other each time, as rain does, has many rows: the times between two lie between them, too.
+        """
         states = self._states
         if watched_s < UNSETTLED_S or self._tell == "every":
             return False
         if self._tell == "first_of_kind":
             return True
-        away_ns = t_ns - int(states.seen_ns[before].max())
-        return not is_news("rare", away_ns, int(states.longest_ns[before].max()))
+        seen_ns = np.sort(states.seen_ns[before])
+        longest_ns = max(int(states.longest_ns[before].max()), int(np.diff(seen_ns).max(initial=0)))
+        return not is_news("rare", t_ns - int(seen_ns[-1]), longest_ns)
 
     def _note(self, sign: Sign, apart: np.ndarray, t_ns: int) -> None:
         """Count the open event for what it looks like now; what it never looked like takes the least needed row."""

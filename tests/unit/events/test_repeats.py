@@ -111,6 +111,15 @@ def test_an_event_that_begins_as_another_looked_in_its_midst_is_the_same_again()
     assert not any(shown(repeats, 240, [scored(corner=(5, 4))]))  # where it never was
 
 
+def test_what_looks_a_little_other_each_time_is_counted_all_the_same():
+    # Rain: each time of a look of its own, none of them seen twice, all of them the same again.
+    drops = np.random.default_rng(5).normal(0.0, 0.02, (12, 3))
+    events = [scored(colour=(4.0 + light, red, blue)) for light, red, blue in drops.tolist()]
+    repeats = Repeats(EventsConfig())
+    found = [counted(repeats, [60 * i], made)[0] for i, made in enumerate(events)]
+    assert found == [False] * 2 + [True] * 10
+
+
 def test_who_comes_into_the_midst_of_a_usual_event_is_told_after_a_second():
     repeats = Repeats(EventsConfig())
     for t_s in (0, 60, 120):
