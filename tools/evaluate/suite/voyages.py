@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from stillwatch.tools.evaluate.suite import transforms
-from stillwatch.tools.evaluate.suite.actors import KINDS, actor, coded_pictures, sized
+from stillwatch.tools.evaluate.suite.actors import KINDS, actor, coded_pictures, paste, sized
 from stillwatch.tools.evaluate.suite.clips import Stream, read_picture, stamp_ns
 from stillwatch.tools.evaluate.suite.plates import FLOORS
 from stillwatch.tools.evaluate.suite.worlds import HEIGHT, LEARN_S, N_FRAMES, RATE_HZ, TOLERANCE_FRAMES, WIDTH
@@ -166,8 +166,7 @@ class Voyage:
         for thing in self.things:
             shown = self._shown(thing, i)
             if shown is not None:
-                share = shown[..., 3:].astype(np.float32) / 255.0
-                picture = (picture * (1.0 - share) + shown[..., :3] * share + 0.5).astype(np.uint8)
+                paste(picture, (slice(None), slice(None), shown))
         rng = np.random.default_rng([self.seed, 6, i])
         for name in self.nuisances:
             if name == "exposure":

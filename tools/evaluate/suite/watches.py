@@ -8,9 +8,9 @@ import pathlib
 
 import numpy as np
 
-from stillwatch.tools.evaluate.suite.actors import KINDS, PICTURES, actor, paste, placed, sized
-from stillwatch.tools.evaluate.suite.quiet import HEIGHT, RATE_HZ, WIDTH, QuietHours
-from stillwatch.tools.evaluate.suite.worlds import TOLERANCE_FRAMES, Visit
+from stillwatch.tools.evaluate.suite.actors import KINDS, PICTURES, actor, paste, sized
+from stillwatch.tools.evaluate.suite.quiet import HEIGHT, RATE_HZ, QuietHours
+from stillwatch.tools.evaluate.suite.worlds import TOLERANCE_FRAMES, Visit, crossing
 from stillwatch.tools.evaluate.truth import Truth, merged
 
 FIRST_S = 900.0  # every nuisance has come once by then
@@ -42,11 +42,8 @@ class LongWatch(QuietHours):
         """Return a visit from frame `at` on, from one side of the view to the other."""
         height_px = int(rng.integers(60, 105) if rng.random() < 0.5 else rng.integers(26, 48))
         sprite = sized(actor(data, kind, int(rng.integers(PICTURES))), height_px, bool(rng.random() < 0.5))
-        lane, half = rng.uniform(0.35, 0.85) * HEIGHT, sprite.shape[1] / 2 + 1
-        ends = [(-half, lane), (WIDTH + half, lane + rng.uniform(-20, 20))]
-        ends = ends[::-1] if rng.random() < 0.5 else ends
-        frames = round((WIDTH + 2 * half) / rng.uniform(9.0, 15.0))
-        return Visit(kind, sprite, at, at + frames, ends[0], ends[1], 0.0, False)
+        lane = rng.uniform(0.35, 0.85) * HEIGHT
+        return crossing(rng, kind, sprite, at, lane, usual=False, may_stop=False)
 
     def scene(self, i: int) -> np.ndarray:
         """Return frame i before nuisances: the place and who is there."""
@@ -55,8 +52,7 @@ class LongWatch(QuietHours):
             return super().scene(i)
         picture = super().scene(i).copy()
         for visit in there:
-            x, y = visit.corner(i)
-            paste(picture, placed(visit.sprite, x, y, HEIGHT, WIDTH))
+            paste(picture, visit.place(i))
         return picture
 
     def truth(self) -> Truth:

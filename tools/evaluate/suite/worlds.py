@@ -56,6 +56,16 @@ class Visit:
         bob = i % 2 if share < low or share > high else 0
         return round(x - self.sprite.shape[1] / 2), round(y - self.sprite.shape[0] / 2) - bob
 
+    def place(self, i: int, shift_px: int = 0):
+        """Return (rows, columns, part) of the sprite in a view at frame i, as `placed`; None where it is not in view.
+
+        shift_px: of the view, to the right.
+        """
+        if not self.first <= i <= self.last:
+            return None
+        x, y = self.corner(i)
+        return placed(self.sprite, x - shift_px, y, HEIGHT, WIDTH)
+
 
 class MadeWorld:
     """One world; `render(i)` depends on the seed and i alone.
@@ -128,13 +138,8 @@ class MadeWorld:
         The usual ones of a kind look like one of two, by turns, so that both are known early.
         """
         sprite = self._sprite(rng, data, kind, height_px, turn % 2 if usual else None)
-        half = sprite.shape[1] / 2 + 1
-        ends = [(-half, lane), (self.width + half, lane + rng.uniform(-20, 20))]
-        ends = ends[::-1] if rng.random() < 0.5 else ends
-        pause = 0.0 if usual or rng.random() < 0.6 else 0.4
-        frames = round((self.width + 2 * half) / rng.uniform(9.0, 15.0) / (1.0 - pause))
-        self.visits.append(Visit(kind, sprite, at, at + frames, ends[0], ends[1], pause, usual))
-        return at + frames
+        self.visits.append(crossing(rng, kind, sprite, at, lane, usual=usual, may_stop=not usual))
+        return self.visits[-1].last
 
     def _plan_panned(self, rng, kinds: list[str], data: pathlib.Path) -> None:
         """Plan what lies on the sea floor: usual things every few seconds, new ones now and then; nothing moves."""
@@ -196,10 +201,7 @@ class MadeWorld:
         return np.asarray(self._as_seen(np.where(inside, 255, 0).astype(np.uint8), i) > 0)
 
     def _place(self, visit: Visit, i: int):
-        if not visit.first <= i <= visit.last:
-            return None
-        x, y = visit.corner(i)
-        return placed(visit.sprite, x - (i * PANNED_PX if self.moving else 0), y, self.height, self.width)
+        return visit.place(i, i * PANNED_PX if self.moving else 0)
 
     # -- pictures --------------------------------------------------------------------------------------------
 
@@ -250,6 +252,21 @@ class MadeWorld:
                 yield i, self.render(i), stamp_ns(i, self.rate_hz)
 
         return Stream(f"world {self.seed}", self.rate_hz, self.truth(), pictures)
+
+
+def crossing(
+    rng: np.random.Generator, kind: str, sprite: np.ndarray, at: int, lane: float, *, usual: bool, may_stop: bool
+) -> Visit:
+    """Return a visit from frame `at` on, from one side of the view to the other along a lane, half-way at rest or not.
+
+    lane: height in the view, pixels from its top.
+    """
+    half = sprite.shape[1] / 2 + 1
+    ends = [(-half, lane), (WIDTH + half, lane + rng.uniform(-20, 20))]
+    ends = ends[::-1] if rng.random() < 0.5 else ends
+    pause = 0.4 if may_stop and rng.random() >= 0.6 else 0.0
+    frames = round((WIDTH + 2 * half) / rng.uniform(9.0, 15.0) / (1.0 - pause))
+    return Visit(kind, sprite, at, at + frames, ends[0], ends[1], pause, usual)
 
 
 def is_panned(seed: int) -> bool:
