@@ -69,8 +69,8 @@ class _States:
 
     layout, look, colour: of the first frame that looked so. count: events that did, 0 in a free row; seen_ns: when the
     last one did; longest_ns: longest time between two, 0 after the first; lasted_ns: of the longest of them. counted:
-    the open event is one of them. open: there is one. usual: it began as others did and is not news. within_ns: the
-    longest of those; other_ns: since when it looks like none of them, -1 while it does.
+    the open event is one of them. usual: it began as others did and is not news. within_ns: the longest of those;
+    other_ns: since when it looks like none of them, -1 while it does.
     """
 
     layout: np.ndarray = saved_array((EVENT_STATES, _N_BLOCKS), np.float32)
@@ -81,7 +81,6 @@ class _States:
     longest_ns: np.ndarray = saved_array((EVENT_STATES,), np.int64, low=0)
     lasted_ns: np.ndarray = saved_array((EVENT_STATES,), np.int64, low=0)
     counted: np.ndarray = saved_array((EVENT_STATES,), np.bool_)
-    open: bool = saved(False)
     usual: bool = saved(False)
     within_ns: int = saved(0, low=0)
     other_ns: int = saved(-1, low=-1)
@@ -110,16 +109,14 @@ class Repeats(Recorded):
     def see(self, score: Score, t_ns: int) -> None:
         """Take the next rare frame of an event, the first one if none is open."""
         states, sign = self._states, sign_of(score)
-        begins, states.open = not states.open, True
         if sign is None:
             return
         apart = self._apart(sign)
-        before = apart <= 1.0
-        before &= states.count > states.counted
-        if begins and before.any():
-            states.usual = self._is_counted(before, t_ns, score.precedents.watched_s)
-            states.within_ns = int(states.lasted_ns[before].max())
+        before = (apart <= 1.0) & (states.count > states.counted)
         if before.any():
+            if not states.counted.any():  # it begins
+                states.usual = self._is_counted(before, t_ns, score.precedents.watched_s)
+                states.within_ns = int(states.lasted_ns[before].max())
             states.other_ns = -1
         elif states.other_ns < 0:
             states.other_ns = t_ns
@@ -131,13 +128,13 @@ class Repeats(Recorded):
         What looks a little other each time, as rain does, has many rows: the times between two lie between them, too.
         """
         states = self._states
-        if watched_s < UNSETTLED_S or self._tell == "every":
+        if watched_s < UNSETTLED_S:
             return False
         if self._tell == "first_of_kind":
             return True
         seen_ns = np.sort(states.seen_ns[before])
         longest_ns = max(int(states.longest_ns[before].max()), int(np.diff(seen_ns).max(initial=0)))
-        return not is_news("rare", t_ns - int(seen_ns[-1]), longest_ns)
+        return not is_news(self._tell, t_ns - int(seen_ns[-1]), longest_ns)
 
     def _note(self, sign: Sign, apart: np.ndarray, t_ns: int) -> None:
         """Count the open event for what it looks like now; what it never looked like takes the least needed row."""
@@ -167,7 +164,7 @@ class Repeats(Recorded):
         states = self._states
         states.lasted_ns[states.counted] = np.maximum(states.lasted_ns[states.counted], lasted_ns)
         states.counted[:] = False
-        states.open, states.usual, states.within_ns, states.other_ns = False, False, 0, -1
+        states.usual, states.within_ns, states.other_ns = False, 0, -1
 
     def _apart(self, sign: Sign) -> np.ndarray:
         """Return how far a sign is from each state, in units of what is the same; infinity from a free row."""
