@@ -378,7 +378,10 @@ def split(
 
     Returns the evidence of both children plus the entropy of the share: the sticks are the caller's.
     """
-    if np.any(plane[1] != 0.0):
+    is_given = False
+    for d in range(centre.shape[0]):
+        is_given |= plane[1, d] != 0.0
+    if is_given:
         side_of_plane(x, rows, plane[0], plane[1], share)
     else:
         stats[0, :] = 0.0

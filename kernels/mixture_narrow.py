@@ -431,10 +431,13 @@ def summarise(
         rows = order[bounds[groups[row]] : bounds[groups[row] + 1]]
         n, alone = rows.shape[0], rows[0]
         if n == 1:
-            out_x[row] = x[alone]
             out_counts[row] = counts[alone]
-            out_second[row] = second[alone]
-            out_codes[row] = codes[alone]
+            for d in range(x.shape[1]):
+                out_x[row, d] = x[alone, d]
+            for d in range(second.shape[1]):
+                out_second[row, d] = second[alone, d]
+            for j in range(codes.shape[1]):
+                out_codes[row, j] = codes[alone, j]
             continue
         for i in range(n):
             weights[i] = counts[rows[i]]

@@ -65,7 +65,8 @@ def pursue(alpha, gram, n_atoms, least, basis, triangle, atoms, coefficients):
             norm -= triangle[t, s] * triangle[t, s]
         if not norm > np.float32(1e-5):
             break  # the atom is one that was taken, or their sum
-        basis[t, :] = gram[k]
+        for j in range(alpha.shape[0]):
+            basis[t, j] = gram[k, j]
         for s in range(t):
             subtract(basis[t], triangle[t, s], basis[s])
         root = np.float32(math.sqrt(norm))

@@ -289,7 +289,8 @@ def merge_documents(words, size, alpha, n_groups, n_kept, place, own, joined, al
     for s in range(n_groups):
         if alive[s] == 1:
             alive[s] = end
-            words[end] = words[s]
+            for k in range(words.shape[1]):
+                words[end, k] = words[s, k]
             size[end] = size[s]
             end += 1
         else:

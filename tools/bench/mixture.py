@@ -28,9 +28,10 @@ class Setting(NamedTuple):
     memory: int
 
 
-# 16 and 20: patch and scene descriptors of the agent; 50: learning from images, as the papers do.
+# 16 to 20: patch and scene descriptors of the agent; 50: learning from images, as the papers do.
 SETTINGS = (
     Setting(16, "diagonal", 1500), Setting(16, "diagonal", 4000), Setting(16, "full", 1500),
+    Setting(18, "diagonal", 1000), Setting(18, "diagonal", 4000),
     Setting(20, "diagonal", 1500), Setting(20, "full", 1500), Setting(20, "full", 3000),
     Setting(50, "diagonal", 3000), Setting(50, "full", 1500), Setting(50, "full", 3000), Setting(50, "full", 6000),
 )  # fmt: skip
@@ -39,7 +40,7 @@ SETTINGS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the bench's options."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--dims", nargs="+", type=int, metavar="D", help="only these widths (default: 16 20 50)")
+    parser.add_argument("--dims", nargs="+", type=int, metavar="D", help="only these widths (default: 16 18 20 50)")
     parser.add_argument(
         "--seconds",
         type=float,
