@@ -14,6 +14,7 @@ from stillwatch.kernels._types import b1, f4, i1, i2, i8, matrix, read_cube, rea
 
 _SAMPLES = read_cube(i2)
 _FAR = np.float32(1e30)
+_MOST_BITS = np.int32(0x7F7FFFFF)  # of the largest float there is
 _LARGEST = np.float32(32_767)
 _BITS, _AWAY = 2, 3  # of a count of returns: the lowest bits, and their highest value, hold how long it was away
 _MOST = 32_000  # in 16 bits: 8000 returns
@@ -62,17 +63,6 @@ def _distances_of_sample(samples, p, n, r, turned, out):
     out[r] = _FAR
 
 
-@kernel(types.void(vector(f4), i8, f4))
-def _keep_smallest(best, rank, value):
-    """Insert a value into best[0..rank], the smallest so far in rising order, if it belongs there."""
-    if value < best[rank]:
-        k = rank
-        while k > 0 and best[k - 1] > value:
-            best[k] = best[k - 1]
-            k -= 1
-        best[k] = value
-
-
 @kernel(types.void(matrix(f4), i8, vector(f4), i8))
 def _keep_smallest_of_each(best, rank, values, n):
     """Insert n values into the columns of best[0..rank], each the smallest of its own so far; `values` is changed."""
@@ -107,8 +97,54 @@ def _are_near(rows, p, samples, rank, enough, likely):
     return True
 
 
+@kernel(f4(vector(f4), i8, i8))
+def _smallest(squares, n, rank):
+    """Return the (rank + 1)-th smallest of n values, none negative; the first one is overwritten.
+
+    Such floats are in the order of their bits as integers, of which whole vectors are compared, without a branch: the
+    next larger value and how many there are of it, until there are enough.
+    """
+    bits = squares.view(np.int32)
+    least, n_found = np.int32(-1), np.int32(0)
+    while n_found <= rank:
+        above, least = least, _MOST_BITS
+        for r in range(n):
+            value = bits[r] if bits[r] > above else _MOST_BITS
+            least = value if value < least else least
+        same = np.int32(0)
+        for r in range(n):
+            same = np.int32(same + np.int32(bits[r] == least))
+        n_found = np.int32(n_found + same)
+    bits[0] = least
+    return squares[0]
+
+
+@kernel(types.void(read_matrix(i2), i8, _SAMPLES, i8, i8, read_vector(f4), matrix(i1), vector(f4), vector(f4)))
+def _search(rows, p, samples, n, rank, near, likely, squares, out):
+    """Write out[p], as `nearest_samples` has it."""
+    if out[p] <= near[p]:
+        return
+    enough = near[p] * abs(near[p]) * _JUST_BELOW
+    if _are_near(rows, p, samples, rank, enough, likely):
+        out[p] = near[p]
+        return
+    for r in range(n):
+        squares[r] = _squared_distance(rows, p, samples, r)
+    square = _smallest(squares, n, rank)
+    out[p] = min(out[p], np.float32(math.sqrt(square)))
+    r = n_near = 0
+    if square <= enough:
+        while r < n and n_near <= rank:
+            if _squared_distance(rows, p, samples, r) <= enough:  # summed anew, so that it may round otherwise
+                likely[p, n_near] = r
+                n_near += 1
+            r += 1
+    if n_near <= rank:
+        likely[p, 0] = -1
+
+
 @kernel(types.void(read_matrix(i2), _SAMPLES, i8, i8, read_vector(f4), matrix(i1), vector(f4), vector(f4)))
-def nearest_samples(rows, samples, n, rank, near, likely, best, out):
+def nearest_samples(rows, samples, n, rank, near, likely, squares, out):
     """Write the distance of each row to the (rank + 1)-th nearest of its place's samples, as far as it matters.
 
     Where it is at most `near`, that is all that is found out: most places of most frames are as they always are, and
@@ -128,30 +164,28 @@ def nearest_samples(rows, samples, n, rank, near, likely, best, out):
     likely : (n_places, rank + 1) int8 or more columns, read and written
         Samples that were near when they were last looked for, different ones, looked at first; -1 in the first column
         where too few were. They change no result.
-    best : (rank + 1,) float32 or longer, workspace
+    squares : (n,) float32 or longer, workspace
     out : (n_places,) float32, read and written
         Before: the distance found so far, or infinity. After: exact where above `near`, else at most `near`.
     """
     for p in range(out.shape[0]):
-        if out[p] <= near[p]:
-            continue
-        enough = near[p] * abs(near[p]) * _JUST_BELOW
-        if _are_near(rows, p, samples, rank, enough, likely):
-            out[p] = near[p]
-            continue
-        for k in range(rank + 1):
-            best[k] = _FAR
-        r = n_near = 0
-        while r < n and best[rank] > enough:
-            distance = _squared_distance(rows, p, samples, r)
-            _keep_smallest(best, rank, distance)
-            if distance <= enough:
-                likely[p, n_near] = r
-                n_near += 1
-            r += 1
-        if n_near <= rank:
-            likely[p, 0] = -1
-        out[p] = min(out[p], np.float32(math.sqrt(best[rank])))
+        _search(rows, p, samples, n, rank, near, likely, squares, out)
+
+
+@kernel(
+    types.void(
+        read_matrix(i2), read_matrix(i2), _SAMPLES, i8, i8, read_vector(f4), matrix(i1), matrix(i1), vector(f4),
+        vector(f4),
+    )
+)  # fmt: skip
+def nearest_samples_of_both(rows, others, samples, n, rank, near, likely, likely_others, squares, out):
+    """Search for `rows`, then for `others` where those are not near: `nearest_samples` twice, place by place.
+
+    A place's samples are read once for both.
+    """
+    for p in range(out.shape[0]):
+        _search(rows, p, samples, n, rank, near, likely, squares, out)
+        _search(others, p, samples, n, rank, near, likely_others, squares, out)
 
 
 @kernel(types.void(read_matrix(i2), _SAMPLES, read_matrix(i2), i8, read_vector(f4), read_vector(f4), vector(f4)))

@@ -107,7 +107,7 @@ class PlaceMemory(Restorable):
         self._typical = np.zeros(capacity, np.float32)
         self._likely, self._likely_relit = np.full((2, capacity, _MOST_NEAR), -1, np.int8)
         self._likely_recent = np.full((capacity, _RECENT_RANK + 1), -1, np.int8)
-        self._best = np.zeros(max(_MOST_NEAR, _RECENT_RANK + 1), np.float32)
+        self._squares = np.zeros(max(SAMPLES, RECENT), np.float32)
         self._best_of_each = np.zeros((_MOST_NEAR, SAMPLES), np.float32)
         self._turned, self._others = np.zeros((n_dims, SAMPLES), np.float32), np.zeros(SAMPLES, np.float32)
         self._horizon = max(round(horizon_s / SAMPLE_S), SAMPLES)
@@ -148,18 +148,21 @@ class PlaceMemory(Restorable):
         unit, distance = self._unit[:n], self._distance[:n]
         distance[:] = np.inf
         rank = min(int(LIKE_SHARE * now.held), now.held - 1)
-        likely, best = self._likely[:n], self._best
-        kernels.nearest_samples(rows, self._past[:n], now.held, rank, unit, likely, best, distance)
-        if relit is not None:
-            likely, lit = self._likely_relit[:n], self._fixed_point(relit, self._relit)
-            kernels.nearest_samples(lit, self._past[:n], now.held, rank, unit, likely, best, distance)
+        likely, squares, past = self._likely[:n], self._squares, self._past[:n]
+        if relit is None:
+            kernels.nearest_samples(rows, past, now.held, rank, unit, likely, squares, distance)
+        else:
+            lit, likely_lit = self._fixed_point(relit, self._relit), self._likely_relit[:n]
+            kernels.nearest_samples_of_both(
+                rows, lit, past, now.held, rank, unit, likely, likely_lit, squares, distance
+            )
         if now.recent == RECENT:
             likely = self._likely_recent[:n]
-            kernels.nearest_samples(rows, self._recent[:n], RECENT, _RECENT_RANK, unit, likely, best, distance)
+            kernels.nearest_samples(rows, self._recent[:n], RECENT, _RECENT_RANK, unit, likely, squares, distance)
         shared = self._tell(distance, valid, out)
         enough = self._usual_per_hour / 3600.0 * (self._watched_s + np.float32(RETURNS_PRIOR_S))
         np.maximum(enough, np.float32(LEAST_RETURNS), out=enough)
-        kernels.nearest_recurring(rows, self._past[:n], self._returns[:n], now.held, enough, unit, distance)
+        kernels.nearest_recurring(rows, past, self._returns[:n], now.held, enough, unit, distance)
         self._tell(distance, valid, news, shared)
 
     def share_like(self, rows: np.ndarray, places: np.ndarray) -> tuple[float, float]:
@@ -299,7 +302,7 @@ class PlaceMemory(Restorable):
 
     def memory_bytes(self) -> dict[str, int]:
         arrays = (
-            self._past, self._recent, self._unit, self._distance, self._typical, self._best, self._best_of_each,
+            self._past, self._recent, self._unit, self._distance, self._typical, self._squares, self._best_of_each,
             self._turned, self._others, self._rows, self._relit, self._returns, self._watched_s, self._likely,
             self._likely_relit, self._likely_recent,
         )  # fmt: skip

