@@ -25,11 +25,21 @@ def jpeg_thumbnail(colour: np.ndarray, width_px: int, max_bytes: int) -> bytes:
 
 
 def scaled(colour: np.ndarray, width_px: int) -> np.ndarray:
-    """Return the picture at most `width_px` wide; itself where it is not wider."""
+    """Return the picture at most `width_px` wide; itself where it is not wider.
+
+    Squares of whole pixels are averaged; the rest, below 1.5 times, is interpolated: in half the time of areas of 2.4
+    pixels a side.
+    """
     height, width = colour.shape[:2]
     if width <= width_px:
         return colour
-    return shrunk(colour, max(1, round(height * width_px / width)), width_px)
+    rows = max(1, round(height * width_px / width))
+    times = min(width // width_px, height // rows)
+    if times < 2:
+        return shrunk(colour, rows, width_px)
+    whole = colour[: height // times * times, : width // times * times]
+    averaged = shrunk(whole, height // times, width // times)
+    return np.asarray(cv2.resize(averaged, (width_px, rows), interpolation=cv2.INTER_LINEAR_EXACT))
 
 
 def crop_around(colour: np.ndarray, centre: tuple[float, float], side_px: int, max_bytes: int) -> bytes:
