@@ -162,3 +162,41 @@ def test_an_upright_picture_is_looked_at_whole():
     for second, left in [(s, 0 if s < 20 else 14) for s in range(50)]:
         camera.observe(np.ascontiguousarray(wall[:200, left : left + 100]), second * 10**9, FIXED)
     assert camera.view == 1
+
+
+class CountingSift:
+    """OpenCV's SIFT, and how often it was asked."""
+
+    def __init__(self, create, **settings):
+        self.sift, self.asked = create(**settings), 0
+
+    def detectAndCompute(self, picture, mask):  # OpenCV's name
+        self.asked += 1
+        return self.sift.detectAndCompute(picture, mask)
+
+
+@pytest.fixture
+def sifts(monkeypatch):
+    """Return a list of those that are made from here on."""
+    made, create = [], cv2.SIFT.create
+    monkeypatch.setattr(
+        cv2.SIFT, "create", lambda **settings: made.append(CountingSift(create, **settings)) or made[-1]
+    )
+    return made
+
+
+def test_a_look_that_finds_the_view_as_it_was_asks_for_no_features(sifts):
+    camera = Viewpoints()
+    play(camera, still(), 60.0)
+    assert sifts[0].asked == 1  # of the view, as it is entered
+    play(camera, still(dx=3.0), 60.0, 60.0)  # a mast that leans
+    assert sifts[0].asked >= 10
+
+
+def test_after_looks_without_features_a_knock_is_known_as_soon_as_ever(sifts):
+    camera = Viewpoints()
+    play(camera, still(), 400.0)
+    assert sifts[0].asked == 1
+    ((after_s, view),) = play(camera, still(dx=5.0, dy=4.0), 20.0, 400.0)
+    assert view == 1
+    assert after_s <= 10.0
