@@ -5,7 +5,6 @@ Called by agent/learn/mixture/families. It must not choose components nor alloca
 
 import math
 
-import numpy as np
 from numba import types
 
 from stillwatch.kernels._jit import kernel, reduction_kernel

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from kernel_allocations import assert_no_allocation
 from reference_kernels_exemplars import ranked, summed_loss, swap_gain, swap_gain_as_printed
 
 from stillwatch.kernels import exemplars as kernels
@@ -134,14 +133,3 @@ def test_no_candidates_and_no_points_are_no_work():
     empty = Points(0, n=0)
     gain, _ = empty.swap_scores()
     assert (gain == 0.0).all()
-
-
-def test_kernels_allocate_nothing():
-    points = Points(0)
-    removal, gain, slot = np.zeros(5), np.zeros(7), np.zeros(7, np.int64)
-    state = (points.m, points.z, points.o, points.y)
-    assert_no_allocation(kernels.rank_points, points.e, points.p, 5, np.arange(40), *state)
-    assert_no_allocation(kernels.place_exemplar, points.d[0], 1, 5, points.p, points.e, *state)
-    assert_no_allocation(kernels.removal_losses, points.m, points.z, points.o, removal)
-    assert_no_allocation(kernels.addition_gains, points.d, points.m, gain)
-    assert_no_allocation(kernels.swap_gains, points.d, points.m, points.z, points.o, removal, np.zeros(5), gain, slot)

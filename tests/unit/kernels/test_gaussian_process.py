@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from kernel_allocations import assert_no_allocation
 from reference_kernels_exemplars import explained_variance, gaussian_covariance, information
 
 from stillwatch.kernels import gaussian_process as kernels
@@ -134,17 +133,3 @@ def test_entropy_gains_of_swaps_are_those_of_the_definition(seed):
         wanted = [information(swaps.x, swaps.after(c, j), LENGTHS, SIGNAL, NOISE) - now for j in range(4)]
         assert gain[c] == pytest.approx(max(wanted), abs=1e-9)
         assert slot[c] == np.argmax(wanted)
-
-
-def test_kernels_allocate_nothing():
-    swaps = Swaps(0)
-    gain, slot, factor = np.zeros(6), np.zeros(6, np.int64), factor_of(rows(4), 5)
-    column = np.zeros(4)
-    assert_no_allocation(kernels.cholesky_append, column, 1.0, 4, factor)
-    assert_no_allocation(kernels.cholesky_delete, 1, 4, factor)
-    assert_no_allocation(kernels.triangular_inverse, np.eye(4), 4, np.zeros((4, 4)))
-    assert_no_allocation(kernels.add_outer, 1.0, column, column, np.zeros((4, 4)))
-    assert_no_allocation(kernels.add_outer_pair, 1.0, column, column, column, column, np.zeros((4, 4)))
-    sums = (swaps.q, swaps.m, swaps.c)
-    assert_no_allocation(kernels.variance_swap_gains, 4, NOISE, swaps.p, swaps.h, swaps.r, *sums, gain, slot)
-    assert_no_allocation(kernels.entropy_swap_gains, 4, NOISE, swaps.p, swaps.h, swaps.r, gain, slot)

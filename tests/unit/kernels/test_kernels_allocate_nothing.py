@@ -32,7 +32,7 @@ def copy_values(x, out):
 
 
 @pytest.mark.parametrize(
-    "function, message",
+    ("function", "message"),
     [
         (make_scratch, "Only accept returning of array passed into the function"),
         (compare_all, "NRT required but not enabled"),

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from kernel_allocations import assert_no_allocation
 
 from stillwatch.kernels import mixture_clumps as clumps
 
@@ -163,25 +162,3 @@ def test_clumps_hold_the_moments_of_their_groups_and_a_clump_alone_is_copied(dat
         assert out_counts[row] == counts[mine].sum()
     np.testing.assert_array_equal(out_x[2], x[3])
     np.testing.assert_array_equal(out_second[2], second[3])
-
-
-def test_nothing_is_allocated(data, components):
-    x, second, counts, label, centres = data
-    numbers, costs = np.zeros(60, np.int64), np.zeros(9, np.int64)
-    assert_no_allocation(clumps.pick_seeds, counts, np.ones(60), 60, 5, numbers)
-    turned, starts, norm = np.ascontiguousarray(centres.T), np.arange(6), np.zeros((9, 3))
-    far = np.full(60, np.inf)
-    assert_no_allocation(clumps.own_distances, x, 60, *components, label, centres, np.zeros(60))
-    sums = np.zeros(9)
-    assert_no_allocation(clumps.move_nearer, x, 60, *components, centres, turned, starts, 0, sums, label.copy(), far)
-    products = products_of(x, centres)
-    assert_no_allocation(clumps.move_nearer_by_products, x, 0, 60, centres, *products, 0, label.copy(), far)
-    assert_no_allocation(clumps.group_means, x, counts, 60, *components, label, 9, norm, centres)
-    assert_no_allocation(clumps.group_costs, label, 60, 10, 9, 3, 7, costs)
-    assert_no_allocation(clumps.heaviest_of_each, label.astype(np.int32)[:, None], counts, 60, 7, costs)
-    bounds, order = np.zeros(10, np.int64), np.zeros(60, np.int64)
-    assert_no_allocation(clumps.sort_by_group, label, 60, 9, bounds, order)
-    out = np.zeros((7, 3), np.float32), np.zeros(7), np.zeros((7, 3), np.float32)
-    assert_no_allocation(
-        clumps.summarise_diagonal, x, second, 10, counts, order, bounds, np.arange(7), 7, *out, np.zeros(3), np.zeros(3)
-    )

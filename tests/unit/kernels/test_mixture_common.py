@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import reference_kernels_mixture as reference
-from kernel_allocations import assert_no_allocation
 from scipy.special import betaln, digamma, entr, logsumexp
 
 from stillwatch.kernels import mixture_common as common
@@ -153,15 +152,6 @@ def test_log_odds_of_two_sticks_are_those_of_the_reference():
     assert common.split_log_odds(4.0, 9.0, 0.0, 1.5) == pytest.approx(log_weight[1] - log_weight[0], rel=1e-12)
 
 
-def test_nothing_is_allocated():
-    rng = np.random.default_rng(0)
-    candidates, shares = np.zeros((8, 2), np.int32), np.zeros((8, 2))
-    assert_no_allocation(common.respond_dense, rng.normal(size=(8, 3)), 8, 3, np.ones(8), 0, candidates, shares)
-    assert_no_allocation(common.sticks_expectation, np.ones(3), np.arange(3), 1.0, np.zeros(3), np.zeros(3))
-    offsets, rows, places = np.zeros(4, np.int64), np.zeros(16, np.int64), np.zeros(16, np.int64)
-    assert_no_allocation(common.build_lists, candidates, 8, 3, offsets, rows, places)
-
-
 def test_the_strangest_items_are_the_farthest_fresh_one_and_the_one_of_most_points_times_excess():
     # Squared distances of items 0, 2, 5 and 6 from component 0: 10, 30, 25, 20; the others fit component 1 better.
     candidates = np.array([[0, 1], [1, 0], [0, 1], [1, 0], [1, 0], [0, -1], [0, 1]], np.int32)
@@ -209,15 +199,3 @@ def test_gains_of_sticks_are_the_evidence_after_less_before(seed):
     for (a, b), gain in zip(pairs, gains, strict=True):
         joined = np.append(np.delete(counts, [a, b]), counts[a] + counts[b])
         assert gain == pytest.approx(3.0 + common.sticks_evidence(-np.sort(-joined), 1.7) - before, abs=1e-9)
-
-
-def test_pairs_and_seeds_allocate_nothing():
-    candidates, pairs, rank = np.zeros((8, 2), np.int32), np.array([[0, 1]]), np.zeros(3, np.int64)
-    two = np.array([22.0, 9.0])
-    assert_no_allocation(
-        common.strangest, candidates, np.zeros(8), np.ones(8), 8, np.ones(3), 3, 2, two, np.zeros((3, 2), np.int64)
-    )
-    assert_no_allocation(common.choose_pairs, np.ones((3, 3)), np.ones(3), pairs, 1, 0.01, pairs.copy())
-    assert_no_allocation(
-        common.add_stick_gains, np.ones(3), np.arange(3), 1.0, pairs, 1, np.zeros((3, 4)), rank, np.zeros(1)
-    )

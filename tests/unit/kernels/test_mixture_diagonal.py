@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import reference_kernels_mixture as reference
-from kernel_allocations import assert_no_allocation
 from scipy.special import xlogy
 
 from stillwatch.kernels import mixture_common as common
@@ -196,32 +195,6 @@ def test_nearest_components_are_those_of_least_distance_in_the_own_precision(see
     assert near[:2].tolist() == [[1, -1, -1], [0, -1, -1]]
 
 
-def test_what_is_of_all_components_allocates_nothing(data):
-    x, second, _ = data
-    parts, pairs = Components(data), np.array([[0, 1]])
-    assert_no_allocation(diagonal.maximise, *parts.arguments)
-    assert_no_allocation(
-        diagonal.log_joints_kept, x, second, 10, 40, parts.candidates, np.zeros(3), parts.post_mean, parts.precision,
-        parts.shares,
-    )  # fmt: skip
-    assert_no_allocation(
-        diagonal.merge_gains, parts.count, parts.mean, parts.scatter, parts.fits, PRIOR, pairs, 1, np.zeros(1)
-    )
-    assert_no_allocation(
-        diagonal.posteriors,
-        parts.count,
-        parts.mean,
-        parts.scatter,
-        3,
-        PRIOR,
-        parts.post_mean,
-        parts.precision,
-        parts.fits,
-    )
-    near = np.zeros((3, 2), np.int64)
-    assert_no_allocation(diagonal.nearest, parts.post_mean, parts.precision, 3, np.zeros(3), near)
-
-
 def split(x, second, n_clumps, soft, n_updates, weights=None, plane=None):
     n = len(x)
     rows, weights = np.arange(n), np.ones(n) if weights is None else weights
@@ -296,11 +269,3 @@ def test_identical_points_cannot_be_split():
     x = np.full((20, 2), 1.5, np.float32)
     _, fits, _, _ = split(x, np.zeros((0, 2), np.float32), 0, 0, 4)
     assert min(fits[:, 3]) == 0.0
-
-
-def test_nothing_is_allocated(data):
-    x, second, weights = data
-    rows, no = np.arange(40), np.zeros(3)
-    assert_no_allocation(diagonal.moments, x, second, 10, rows, weights, no, no, np.zeros(3), np.zeros(3))
-    assert_no_allocation(diagonal.posterior, 3.0, no, no, PRIOR, np.zeros(3), np.zeros(3), np.zeros(3))
-    assert_no_allocation(diagonal.log_joint_list, x, second, 10, rows, 0.0, no, np.ones(3), np.zeros(40))

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import reference_kernels_mixture as reference
-from kernel_allocations import assert_no_allocation
 from narrow_cases import LOW, N_COMPONENTS, PRIOR, ROOMS, D, N, World
 from scipy.special import digamma, expit
 
@@ -169,19 +168,3 @@ def test_groups_become_clumps_of_their_moments_and_one_alone_stays_what_it_is(wo
         np.testing.assert_allclose(out_second[row, :D], np.diag(scatter) / count, rtol=1e-5)
         found = reference.decode_rounded(out_second[row], out_codes[row])
         assert np.abs(found - scatter / count).max() < 0.05 * np.diag(scatter).max() / count
-
-
-def test_nothing_is_allocated():
-    world = World(ROOMS[0])
-    assert_no_allocation(
-        narrow.maximise, *world.items, world.counts, world.dense, *world.listed(), N_COMPONENTS, PRIOR, *world.spaces,
-        np.zeros(N), *world.places,
-    )  # fmt: skip
-    assert_no_allocation(
-        narrow.split, *world.items, np.arange(N), world.counts, np.zeros(D), PRIOR, narrow.STICKS, 7.0, 1.0, 1, 3, 0.0,
-        np.zeros(10), *world.spaces, np.zeros(10), *world.room_for(2), np.zeros((4, N)), np.full(N, 0.4),
-    )  # fmt: skip
-    assert_no_allocation(
-        narrow.log_joints_kept, *world.items, *world.listed(), N_COMPONENTS, np.zeros(3), *world.places[3:],
-        *world.spaces, np.zeros(10), np.zeros(N), np.zeros((N, N_COMPONENTS)),
-    )  # fmt: skip

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from kernel_allocations import assert_no_allocation
 
 from stillwatch.kernels import patch_memory as kernels
 
@@ -30,12 +29,6 @@ def test_a_row_that_is_kept_is_at_no_distance():
     assert (np.delete(out, 2) > 0.0).all()
 
 
-def test_the_kernel_allocates_nothing():
-    rows, columns = world(4)
-    squares, out = np.zeros(40, np.float32), np.zeros(len(rows), np.float32)
-    assert_no_allocation(kernels.nearest_kept, rows, columns, 40, squares, out)
-
-
 @pytest.mark.parametrize(("n_groups", "size"), [(1, 1), (3, 4), (10, 4), (2, 20)])
 def test_distance_to_each_group_is_the_least_of_its_own(n_groups, size):
     rows, columns = world(n_groups)
@@ -44,9 +37,3 @@ def test_distance_to_each_group_is_the_least_of_its_own(n_groups, size):
     distances = np.linalg.norm(rows[:, :, None] - columns[None, :, : n_groups * size], axis=1)
     np.testing.assert_allclose(out[:, :n_groups], distances.reshape(len(rows), n_groups, size).min(axis=2), rtol=1e-5)
     assert (out[:, n_groups:] == -1.0).all()
-
-
-def test_the_kernel_of_groups_allocates_nothing():
-    rows, columns = world(4)
-    squares, out = np.zeros(40, np.float32), np.zeros((len(rows), 10), np.float32)
-    assert_no_allocation(kernels.nearest_of_groups, rows, columns, 10, 4, squares, out)

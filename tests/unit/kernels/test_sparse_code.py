@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from kernel_allocations import assert_no_allocation
 from sklearn.linear_model import orthogonal_mp
 
 from stillwatch.kernels import sparse_code as kernels
@@ -78,18 +77,3 @@ def test_the_largest_of_a_vector_is_the_first_of_equals_whatever_its_sign():
     assert kernels.largest_size(values) == 5.0
     kernels.subtract(values, np.float32(2.0), np.ones(4, np.float32))
     np.testing.assert_array_equal(values, [-1.0, -7.0, 3.0, 0.0])
-
-
-def test_coding_allocates_nothing():
-    atoms = dictionary()
-    gram, alphas = np.ascontiguousarray(atoms @ atoms.T), np.ones((3, 30), np.float32)
-    assert_no_allocation(
-        kernels.code_and_pool,
-        alphas,
-        gram,
-        np.zeros(3, np.int64),
-        N_ATOMS,
-        np.float32(1e-4),
-        *scratch(30),
-        np.zeros((1, 30), np.float32),
-    )

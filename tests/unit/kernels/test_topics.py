@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import reference_kernels_topics as reference
-from kernel_allocations import assert_no_allocation
 from scipy.optimize import minimize
 from scipy.special import digamma
 
@@ -240,21 +239,3 @@ def test_likeness_is_what_one_pi_for_both_documents_gains(world):
     score = np.zeros((4, 7))
     kernels.likeness(asked, zeta, world.alpha, np.zeros(7), score)
     np.testing.assert_allclose(score, reference.likeness(asked, zeta, world.alpha), rtol=1e-9, atol=1e-9)
-
-
-def test_nothing_is_allocated(world):
-    out = np.zeros((N_GROUPS, N_TOPICS))
-    assert_no_allocation(
-        kernels.words_by_topic,
-        world.candidates,
-        world.shares,
-        world.counts,
-        world.group,
-        world.spread,
-        N_CLUMPS,
-        N_ITEMS,
-        out,
-    )
-    some = np.full((3, N_TOPICS), 50.0)
-    assert_no_allocation(kernels.likeness, some, some, world.alpha, np.zeros(3), np.zeros((3, 3)))
-    assert_no_allocation(kernels.update_alpha, world.words, world.size, N_GROUPS, 1.0, 0.5, 2, world.alpha)

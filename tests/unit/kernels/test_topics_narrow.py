@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import reference_kernels_mixture as mixture
 import reference_kernels_topics as reference
-from kernel_allocations import assert_no_allocation
 from narrow_cases import LOW, N_CLUMPS, PRIOR, ROOMS, D, N, World
 from scipy.special import digamma, expit
 
@@ -83,9 +82,3 @@ def test_a_group_without_words_of_a_child_weighs_by_alpha_alone():
     *_, words, _ = refined(world, documents, share, 3)
     assert not words[:, [0, 2]].any()
     assert words[:, 1].sum() == pytest.approx(world.counts.sum())
-
-
-def test_nothing_is_allocated():
-    world = World(ROOMS[0])
-    *_, (asked, tried, of_documents) = refined(world, Documents(), np.full(N, 0.4), 1)
-    assert_no_allocation(topics_narrow.refine, *asked, 3, 0.0, *tried, *of_documents)
