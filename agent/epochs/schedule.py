@@ -328,7 +328,7 @@ class Learners(Restorable):
     def _submit(self) -> None:
         schedule = self._schedule
         self._filling, self._learning = self._learning, self._filling
-        schedule.activation_frame = schedule.n_offered + self._config.activation_delay_frames
+        schedule.activation_frame = schedule.n_offered + self._config.delay_of(self._learning.n_frames)
         schedule.learnt_t_ns = schedule.last_t_ns
         self._done.clear()
         self._jobs.put(schedule.epoch)

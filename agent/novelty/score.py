@@ -112,9 +112,8 @@ class Novelty(Composed):
     _where = "novelty"
 
     def __init__(self, config: Config, sizes: Sizes):
-        self._start_frames = (
-            config.encoder.warmup_frames + config.learning.first_epoch_frames + config.learning.activation_delay_frames
-        )
+        first = config.learning.first_epoch_frames
+        self._start_frames = config.encoder.warmup_frames + first + config.learning.delay_of(first)
         self._strategies = {name: make(config, sizes) for name, make in STRATEGIES.items()}
         self._calm = np.zeros(sizes.capacity_patches, np.float32)  # what is said of a frame that nothing is known of
         self._labels = np.zeros(sizes.capacity_patches, np.int64)

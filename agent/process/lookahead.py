@@ -16,7 +16,7 @@ from stillwatch.settings import Config
 
 logger = logging.getLogger(__name__)
 
-AHEAD = 12  # frames: those before a model is due, which teaching goes before, the one that waits for it, and three more
+AHEAD = 12  # frames: as many as go by before a model is due, since it is taught before any of them is described
 LONG = 300  # frames: below that a process of its own costs more than it gives
 
 

@@ -154,7 +154,15 @@ class LearningConfig(_Section, frozen=True):
     patch_share: Annotated[float, Meta(gt=0.0, le=1.0)] = 0.25
     first_epoch_frames: Annotated[int, Meta(ge=2, le=1000)] = 8
     epoch_frames: Annotated[int, Meta(ge=2, le=MAX_EPOCH_FRAMES)] = 32  # longest epoch, in accepted frames
-    activation_delay_frames: Annotated[int, Meta(ge=1, le=1000)] = 8
+    activation_delay_frames: Annotated[int, Meta(ge=1, le=1000)] = 12
+
+    def delay_of(self, n_frames: int) -> int:
+        """Accepted frames from the end of an epoch of that many until its model is active: two thirds for a short one.
+
+        Those that a start learns in take less time. Sooner still, models know too little: more is told that is nothing.
+        """
+        is_short = n_frames < self.epoch_frames
+        return -(-2 * self.activation_delay_frames // 3) if is_short else self.activation_delay_frames
 
 
 class ExemplarsConfig(_Section, frozen=True):

@@ -104,12 +104,21 @@ def look_of(patches: np.ndarray, unlikeness: np.ndarray, rows: Rows, box: Box) -
     the same patches mean and deviation of the colour. Ratios of colours do not move with exposure, and all three say
     little about where it stands.
     """
-    core = patches[unlikeness[patches] >= np.median(unlikeness[patches])]
+    own = unlikeness[patches]
+    core = patches[own >= _median(own)]
     colours = rows.colours[core].astype(np.float64)
     shape = np.log([len(patches), box[3] - box[1], box[2] - box[0]])
-    colour = colours.mean(axis=0)
-    deviation = np.sqrt(((colours - colour) ** 2).mean(axis=0))
-    return np.concatenate([shape, rows.plain[core].mean(axis=0, dtype=np.float64), colour, deviation])
+    colour = colours.sum(axis=0) / len(core)
+    deviation = np.sqrt(((colours - colour) ** 2).sum(axis=0) / len(core))
+    row = rows.plain[core].sum(axis=0, dtype=np.float64) / len(core)
+    return np.concatenate([shape, row, colour, deviation])
+
+
+def _median(values: np.ndarray) -> np.floating:
+    """Return np.median of a few values, in a fifth of its time."""
+    half = len(values) // 2
+    inner = np.partition(values, (half - 1, half)) if len(values) % 2 == 0 else np.partition(values, half)
+    return inner[half] if len(values) % 2 else (inner[half - 1] + inner[half]) / values.dtype.type(2)
 
 
 def squared_distances(look: np.ndarray, others: np.ndarray, unit: np.ndarray, whole: bool = True) -> np.ndarray:
@@ -120,5 +129,5 @@ def squared_distances(look: np.ndarray, others: np.ndarray, unit: np.ndarray, wh
     squares = ((others - look) / unit) ** 2
     parts = [squares[:, :SHAPE_DIMS], squares[:, SHAPE_DIMS:-COLOUR_DIMS], squares[:, -COLOUR_DIMS:]]
     parts = parts if whole else parts[1:]
-    means = [part.mean(axis=1) for part in parts]
+    means = [part.sum(axis=1) / part.shape[1] for part in parts]
     return np.asarray(sum(means[1:], means[0]) / len(means))

@@ -4,6 +4,7 @@ Called by agent/novelty/places/unlikeness.py. It must not know what is told: onl
 strange.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import cv2
@@ -46,7 +47,6 @@ from stillwatch.novelty.rules import (
 from stillwatch.novelty.visits.kinds import Kind, Kinds
 from stillwatch.novelty.visits.precedents import UNKNOWN, Precedents
 from stillwatch.novelty.visits.sightings import (
-    Box,
     Sighting,
     box_of,
     look_of,
@@ -142,9 +142,9 @@ class Visits(Restorable):
         if not seen:
             return []
         alive = np.flatnonzero(self._tracks.begun_ns >= 0)
-        boxes = self._tracks.box[alive] + np.tile(self._steps(alive), 2)
+        boxes = (self._tracks.box[alive] + np.tile(self._steps(alive), 2)).tolist()
         owners = [
-            tuple(int(row) for row, box in zip(alive, boxes, strict=True) if _overlap(sighting.box, box) > REACHED)
+            tuple(row for row, box in zip(alive.tolist(), boxes, strict=True) if _overlap(sighting.box, box) > REACHED)
             for sighting in seen
         ]
         shared = {row for rows_of_one in owners if len(rows_of_one) > 1 for row in rows_of_one}
@@ -381,10 +381,10 @@ def _cell(box, grid_shape: tuple[int, int]) -> tuple[int, int]:
     return min(max(row, 0), COARSE_ROWS - 1), min(max(column, 0), COARSE_COLUMNS - 1)
 
 
-def _overlap(a: Box, b: np.ndarray) -> float:
+def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
     """Return the share of the smaller of two boxes that they share, each a patch larger for it: near is enough."""
     tall, wide = min(a[2], b[2]) - max(a[0], b[0]) + 2.0, min(a[3], b[3]) - max(a[1], b[1]) + 2.0
     if tall <= 0.0 or wide <= 0.0:
         return 0.0
     areas = [(box[2] - box[0] + 1.0) * (box[3] - box[1] + 1.0) for box in (a, b)]
-    return float(tall * wide / min(areas))
+    return tall * wide / min(areas)

@@ -46,8 +46,8 @@ def feed(learners, start, stop):
 
 
 def test_epochs_double_up_to_their_longest_and_become_active_a_fixed_number_of_frames_later(make):
-    # Epochs of 4, 8, 16, 16 frames; each next one collects while the one before is being learnt.
-    assert feed(make(), 0, 60) == [(7, 1), (15, 2), (31, 3), (47, 4)]
+    # Epochs of 4, 8, 16, 16 frames, 2, 2, 3, 3 later; each next one collects while the one before is being learnt.
+    assert feed(make(), 0, 60) == [(6, 1), (14, 2), (31, 3), (47, 4)]
 
 
 class SlowClock(RealClock):
@@ -142,7 +142,7 @@ def test_a_command_can_end_an_epoch_early(make):
     feed(learners, 0, 2)
     assert learners.end_epoch() > 0
     assert learners.end_epoch() == 0, "one epoch at a time"
-    assert feed(learners, 2, 7) == [(5, 1)]
+    assert feed(learners, 2, 7) == [(4, 1)]
 
 
 def test_an_exemplar_is_announced_once_and_its_end_too(make):

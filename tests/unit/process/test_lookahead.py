@@ -11,6 +11,7 @@ import time
 import msgspec
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from stillwatch.base import Frame, VirtualClock
 from stillwatch.describing import Apart
@@ -46,6 +47,13 @@ def frames(n=N_FRAMES):
         if i >= FIRST_SMALLER:
             colour = np.ascontiguousarray(colour[:96, :128])
         yield Frame(colour.mean(axis=2).astype(np.uint8), colour, i * 10**8, i * 10**8, 0, 0, i)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_blas_thread():
+    """As in a run, and in the process beside it: sums of two threads are others on some processors."""
+    with threadpool_limits(1):
+        yield
 
 
 @pytest.fixture
