@@ -223,7 +223,8 @@ class Capture:
             if not self._ring:
                 return None
             frame = self._ring.popleft()
-            self._changed.notify_all()
+            if len(self._ring) == self._config.ring_frames // 2:  # a reader of files decodes some at each turn
+                self._changed.notify_all()
             return frame
 
     @property
@@ -326,7 +327,8 @@ class Capture:
                 return False
         self._ring.append(frame)
         self._counts["frames"] += 1
-        self._changed.notify_all()
+        if len(self._ring) == 1:  # `next` may wait for it
+            self._changed.notify_all()
         return True
 
     # The supervisor's side.
