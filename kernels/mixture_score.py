@@ -14,6 +14,8 @@ from stillwatch.kernels._types import f4, f8, i8, matrix, read_matrix, read_vect
 # A factor 1 + z^2 / nu is held below 1e15 and twenty of them make one product: no overflow (1e300), one logarithm.
 FACTORS = 20
 LARGEST_FACTOR = 1e15
+LOG_2 = 0.6931471805599  # rounded down: a bound stays one
+MANTISSA_BITS, EXPONENT_OF_ONE = 52, 1023  # of a float64
 LEAST_LOG_SHARE = 40.0  # a density below exp(-40) of the largest changes no bit of the sum
 
 
@@ -113,4 +115,37 @@ def likeliest(log_joint, n_rows, n_named, label):
         for k in range(n_named):
             if log_joint[i, k] > log_joint[i, top]:
                 top = k
+        label[i] = top
+
+
+@kernel(
+    types.void(
+        read_matrix(f8), i8, read_matrix(f8), read_matrix(f8), read_vector(f8), read_vector(f8), i8, vector(f8),
+        vector(i8),
+    )
+)  # fmt: skip
+def likeliest_diagonal(x, n_rows, means, scales, constants, powers, n_named, product, label):
+    """Write what `log_joint_diagonal` and `likeliest` would, of at most FACTORS dimensions, with few logarithms.
+
+    A product of factors is at least two to the power of its exponent, which says of most components that they are not
+    the likeliest.
+
+    product : ndarray of shape (>= n_named,), float64, workspace;  label : (>= n_rows,), int64, written
+    """
+    bits = product.view(np.int64)
+    for i in range(n_rows):
+        for k in range(n_named):
+            product[k] = 1.0
+        for d in range(means.shape[0]):
+            value = x[i, d]
+            for k in range(n_named):
+                difference = value - means[d, k]
+                product[k] *= min(1.0 + difference * difference * scales[d, k], LARGEST_FACTOR)
+        best, top = -np.inf, 0
+        for k in range(n_named):
+            exponent = (bits[k] >> MANTISSA_BITS) - EXPONENT_OF_ONE
+            if constants[k] - powers[k] * (LOG_2 * exponent) > best:
+                log_joint = constants[k] - powers[k] * math.log(product[k])
+                if log_joint > best:
+                    best, top = log_joint, k
         label[i] = top

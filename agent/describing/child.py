@@ -6,6 +6,7 @@ Started by agent/describing/apart.py. It must not write, print or outlive the ag
 leaves the signals of the terminal to the agent.
 """
 
+import gc
 import select
 import signal
 import socket
@@ -45,6 +46,7 @@ def serve(connection: socket.socket, room: Room, lessons: socket.socket, school:
             describer = Describer(request.config, RealClock())
             describer.load_kernels()
             guests = Guests(request.config, RealClock(), describer.widths())
+            gc.freeze()  # what exists now lives as long as we do: no collection need look at it again
             say(connection, Ready())
             continue
         assert describer is not None

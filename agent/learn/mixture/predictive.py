@@ -183,18 +183,24 @@ class StudentMixture:
         own = [value for value in vars(self).values() if isinstance(value, np.ndarray)]
         return own + list(self.summary.values())
 
-    def _blocks(self, x: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
-        """Yield (first row, rows, log joints): rows of `x` in blocks, in workspaces of this call alone."""
-        n_columns, is_full = self.n_components + 1, self.kind == "full"
-        block = min(BLOCK if is_full else LONG_BLOCK, len(x))
+    def _centred(self, x: np.ndarray, block: int) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Yield (first row, rows, rows less the shift): `x` in blocks, in a workspace of this call alone."""
         x = np.ascontiguousarray(x, None if x.dtype in (np.float32, np.float64) else np.float64)
+        block = min(block, len(x))
         rows = np.empty((block, self.n_dims))
-        out = np.empty((block, n_columns))
-        product = np.empty(n_columns)
-        whitened = np.empty((block, n_columns * self.n_dims)) if is_full else None
         for first in range(0, len(x), max(block, 1)):
             n = min(block, len(x) - first)
             mixture_score.centre_rows(x, first, n, self._shift, FARTHEST, rows)
+            yield first, n, rows
+
+    def _blocks(self, x: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:
+        """Yield (first row, rows, log joints): rows of `x` in blocks, in workspaces of this call alone."""
+        n_columns, is_full = self.n_components + 1, self.kind == "full"
+        block = BLOCK if is_full else LONG_BLOCK
+        out = np.empty((min(block, len(x)), n_columns))
+        product = np.empty(n_columns)
+        whitened = np.empty((len(out), n_columns * self.n_dims)) if is_full else None
+        for first, n, rows in self._centred(x, block):
             if whitened is None:
                 mixture_score.log_joint_diagonal(
                     rows, n, self._means, self._scales, self._constants, self._powers, product, out
@@ -225,8 +231,13 @@ class StudentMixture:
 
     def label_samples(self, x: np.ndarray, label: np.ndarray) -> None:
         """Write the place of the likeliest component of each row, as `score_and_label`: cheaper without the density."""
-        for first, n, block in self._blocks(x):
-            mixture_score.likeliest(block, n, self._n_named, label[first : first + n])
+        if self.kind == "full" or self.n_dims > mixture_score.FACTORS:
+            for first, n, block in self._blocks(x):
+                mixture_score.likeliest(block, n, self._n_named, label[first : first + n])
+            return
+        product, model = np.empty(self._n_named), (self._means, self._scales, self._constants, self._powers)
+        for first, n, rows in self._centred(x, LONG_BLOCK):
+            mixture_score.likeliest_diagonal(rows, n, *model, self._n_named, product, label[first : first + n])
 
     @property
     def _n_named(self) -> int:

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from stillwatch.kernels import mixture_score as score
@@ -48,3 +50,22 @@ def test_rows_are_centred_and_held_within_what_a_score_can_take(dtype):
     shift, out = np.array([0.1, -0.2, 0.3]), np.zeros((4, 3))
     score.centre_rows(x, 2, 4, shift, 1e20, out)
     assert np.array_equal(out, np.clip(x[2:6] - shift, -1e20, 1e20))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 20), st.sampled_from([0.01, 1.0, 1e3, 1e90]))
+def test_the_likeliest_component_is_that_of_all_log_joints(seed, n_dims, spread):
+    rng = np.random.default_rng(seed)
+    x, means = spread * rng.normal(size=(40, n_dims)), rng.normal(size=(n_dims, 9))
+    model = means, rng.uniform(0.01, 9.0, (n_dims, 9)), rng.normal(size=9), rng.uniform(1, 50, 9)
+    out, expected, label = np.zeros((40, 9)), np.zeros(40, np.int64), np.full(40, -1)
+    score.log_joint_diagonal(x, 40, *model, np.zeros(9), out)
+    score.likeliest(out, 40, 8, expected)
+    score.likeliest_diagonal(x, 40, *model, 8, np.zeros(8), label)
+    np.testing.assert_array_equal(label, expected)
+
+
+def test_of_equal_components_the_first_is_the_likeliest():
+    ones, label = np.ones((2, 3)), np.zeros(4, np.int64)
+    x = np.random.default_rng(0).normal(size=(4, 2))
+    score.likeliest_diagonal(x, 4, ones, ones, np.array([0.0, 1.0, 1.0]), np.full(3, 2.0), 3, np.zeros(3), label)
+    assert label.tolist() == [1, 1, 1, 1]

@@ -100,3 +100,12 @@ def test_rows_far_beyond_everything_have_finite_scores_that_fall(model):
     scores = model.score_samples(x)
     assert np.isfinite(scores).all()
     assert (np.diff(scores[:6]) < 0).all()
+
+
+def test_labels_without_densities_are_those_with_them(model):
+    rows = clusters(3, n_rows=700)[0] * 2 + 7
+    scores, labels, alone = np.zeros(700), np.zeros(700, np.int64), np.full(700, -1)
+    model.predictive().score_and_label(rows, scores, labels)
+    model.predictive().label_samples(rows, alone)
+    np.testing.assert_array_equal(alone, labels)
+    assert len(np.unique(labels)) > 1
