@@ -31,6 +31,18 @@ def centre_rows(x, first, n_rows, shift, farthest, out):
             out[i, d] = min(max(x[first + i, d] - shift[d], -farthest), farthest)
 
 
+@reduction_kernel(types.void(read_matrix(f8), i8, i8, i8, read_matrix(f8), read_matrix(f8), i8, vector(f8)))
+def _multiply(x, i, first, last, means, scales, n, product):
+    """Write the product of row i's factors 1 + z^2 / nu in dimensions first to last - 1, for n components."""
+    for k in range(n):
+        product[k] = 1.0
+    for d in range(first, last):
+        value = x[i, d]
+        for k in range(n):
+            difference = value - means[d, k]
+            product[k] *= min(1.0 + difference * difference * scales[d, k], LARGEST_FACTOR)
+
+
 @reduction_kernel(
     types.void(
         read_matrix(f8), i8, read_matrix(f8), read_matrix(f8), read_vector(f8), read_vector(f8), vector(f8), matrix(f8)
@@ -52,12 +64,7 @@ def log_joint_diagonal(x, n_rows, means, scales, constants, powers, product, out
         for k in range(n_components):
             out[i, k] = constants[k]
         for first in range(0, n_dims, FACTORS):
-            product[:] = 1.0
-            for d in range(first, min(first + FACTORS, n_dims)):
-                value = x[i, d]
-                for k in range(n_components):
-                    difference = value - means[d, k]
-                    product[k] *= min(1.0 + difference * difference * scales[d, k], LARGEST_FACTOR)
+            _multiply(x, i, first, min(first + FACTORS, n_dims), means, scales, n_components, product)
             for k in range(n_components):
                 out[i, k] -= powers[k] * math.log(product[k])
 
@@ -134,13 +141,7 @@ def likeliest_diagonal(x, n_rows, means, scales, constants, powers, n_named, pro
     """
     bits = product.view(np.int64)
     for i in range(n_rows):
-        for k in range(n_named):
-            product[k] = 1.0
-        for d in range(means.shape[0]):
-            value = x[i, d]
-            for k in range(n_named):
-                difference = value - means[d, k]
-                product[k] *= min(1.0 + difference * difference * scales[d, k], LARGEST_FACTOR)
+        _multiply(x, i, 0, means.shape[0], means, scales, n_named, product)
         best, top = -np.inf, 0
         for k in range(n_named):
             exponent = (bits[k] >> MANTISSA_BITS) - EXPONENT_OF_ONE

@@ -171,31 +171,32 @@ class Viewpoints(Restorable):
         if seen.ids[seen.in_view] < 0:
             self._enter(seen.in_view)
             return True
-        if self._is_as_it_was():
-            seen.went = seen.other = 0
-            self._follow()
-            self._last[:], self._of_last = self._picture, None
-            return True
-        # A look without features, and a restored state, leave pictures alone.
-        of_view = self._of_view = self._of_view or self._features(self._known[seen.in_view])
-        of_last = self._of_last or self._features(self._last)
-        now = self._features(self._picture)
-        found, at_rest = self._match(of_view, now), self._corners()
-        is_same = found.is_believed and found.distance(at_rest) < SAME_PX
+        now = None if self._is_as_it_was() else self._features(self._picture)
+        is_same = now is None or self._finds(now)
         if is_same:
             seen.went = seen.other = 0
             self._follow()
-        elif found.is_believed and found.features >= SURE_MATCHES and found.distance(at_rest) >= WENT_PX:
+        self._last[:], self._of_last = self._picture, now
+        if now is not None and (seen.went == WENT_LOOKS or seen.other == OTHER_LOOKS):
+            self._change(now)
+        return is_same
+
+    def _finds(self, now: _Features) -> bool:
+        """Return whether the view is found where it was, and count the looks in a row that say otherwise."""
+        seen, at_rest = self._seen, self._corners()
+        # A look without features, and a restored state, leave pictures alone.
+        of_view = self._of_view = self._of_view or self._features(self._known[seen.in_view])
+        found = self._match(of_view, now)
+        if found.is_believed and found.distance(at_rest) < SAME_PX:
+            return True
+        if found.is_believed and found.features >= SURE_MATCHES and found.distance(at_rest) >= WENT_PX:
             agrees = seen.went > 0 and found.distance(seen.corners) < SAME_PX
             seen.went, seen.other, seen.corners[:] = seen.went + 1 if agrees else 1, 0, found.corners
-        elif not found.is_believed and len(of_view.places) >= RICH_VIEW and self._stays(of_last, now):
+        elif not found.is_believed and len(of_view.places) >= RICH_VIEW and self._stays(now):
             seen.went, seen.other = 0, seen.other + 1
         else:
             seen.went = seen.other = 0
-        self._last[:], self._of_last = self._picture, now
-        if seen.went == WENT_LOOKS or seen.other == OTHER_LOOKS:
-            self._change(now)
-        return is_same
+        return False
 
     def _is_as_it_was(self) -> bool:
         """Whether two in three blocks with structure are where the view has them: a look in a fortieth of the time."""
@@ -209,11 +210,11 @@ class Viewpoints(Restorable):
         n_structured = np.count_nonzero(structured)
         return bool(n_structured >= LEAST_CELLS and 3 * np.count_nonzero(structured & alike) > 2 * n_structured)
 
-    def _stays(self, last: _Features, now: _Features) -> bool:
+    def _stays(self, now: _Features) -> bool:
         """Return whether a picture is rich, and still that of the last look."""
         if len(now.places) < RICH_VIEW:
             return False
-        again = self._match(last, now)
+        again = self._match(self._of_last or self._features(self._last), now)
         return again.features >= RICH_VIEW // 2 and again.distance(self._corners()) < STILL_PX
 
     def _follow(self) -> None:

@@ -116,9 +116,8 @@ def look_of(patches: np.ndarray, unlikeness: np.ndarray, rows: Rows, box: Box) -
 
 def _median(values: np.ndarray) -> np.floating:
     """Return np.median of a few values, in a tenth of its time."""
-    half = len(values) // 2
-    inner = np.partition(values, (half - 1, half)) if len(values) % 2 == 0 else np.partition(values, half)
-    return inner[half] if len(values) % 2 else (inner[half - 1] + inner[half]) / values.dtype.type(2)
+    ordered = np.sort(values)
+    return (ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2
 
 
 def squared_distances(look: np.ndarray, others: np.ndarray, unit: np.ndarray, whole: bool = True) -> np.ndarray:
