@@ -61,6 +61,17 @@ def _inside(number: np.ndarray, spans) -> np.ndarray:
     return inside
 
 
+def runs_of(numbers: list[int]) -> list[tuple[int, int]]:
+    """Return the first and last of each run of numbers that follow each other; numbers rise."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
+
+
 def merged(spans) -> tuple[tuple[int, int], ...]:
     """Return spans in order, those that share a frame joined to one."""
     joined: list[tuple[int, int]] = []

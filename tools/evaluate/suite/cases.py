@@ -26,7 +26,9 @@ knocked
     `knocked SEED`: the same worlds; from `KNOCKED_S` to `RIGHTED_S` the camera is pushed aside by a tenth of its view.
     What comes before, and within `FOUND_AGAIN_S` of either, is for learning alone; alerts there are not judged.
 moving
-    `voyage SEED`: a made world of a moving camera (voyages.py), from its first frame.
+    `voyage SEED`: a made world of a camera that moves over ground (voyages.py), from its first frame.
+ahead
+    `ahead SEED`: a made world of a camera that looks ahead (ahead.py), from its first frame.
 quiet
     `quiet SEED`: a still place under one nuisance after the other (quiet.py); every alert is false.
 long
@@ -38,6 +40,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from stillwatch.tools.evaluate.suite.ahead import make_ahead
 from stillwatch.tools.evaluate.suite.clips import CLIPS, Clip, Stream, clip, stamp_ns
 from stillwatch.tools.evaluate.suite.quiet import QuietHours
 from stillwatch.tools.evaluate.suite.transforms import TRANSFORMS, transformed, views_changed
@@ -51,10 +54,11 @@ SEEDED = {
     "settled": "settled",
     "knocked": "knocked",
     "moving": "voyage",
+    "ahead": "ahead",
     "quiet": "quiet",
     "long": "long",
 }  # group -> name of its cases
-GROUPS = ("real", "start", "transform", "made", "settled", "knocked", "moving", "quiet", "long")
+GROUPS = ("real", "start", "transform", "made", "settled", "knocked", "moving", "ahead", "quiet", "long")
 START_STEP_S = 2.0  # between two starts of a clip
 SETTLE_S = 8.0  # after an un-looped start an event may begin
 LEARN_S = 120.0  # after a looped start
@@ -125,8 +129,9 @@ def cases_of(
     for lasting in ("settled", "knocked"):
         if lasting in groups:
             cases += [Case(lasting, "", seed=seed) for seed in seeds[::SETTLED_EVERY] if not is_panned(seed)]
-    if "moving" in groups:
-        cases += [Case("moving", "", seed=seed) for seed in seeds]
+    for moving in ("moving", "ahead"):
+        if moving in groups:
+            cases += [Case(moving, "", seed=seed) for seed in seeds]
     for lasting in ("quiet", "long"):
         if lasting in groups and quiet_hours > 0.0:
             places = range(seeds.start, seeds.start + QUIET_PLACES)
@@ -172,6 +177,8 @@ def stream_of(case: Case, data: pathlib.Path) -> Stream:
         return _knocked(case, data)
     if case.group == "moving":
         return make_voyage(case.seed, data).stream()
+    if case.group == "ahead":
+        return make_ahead(case.seed, data).stream()
     if case.group == "quiet":
         return QuietHours(case.seed, case.hours, data).stream()
     if case.group == "long":

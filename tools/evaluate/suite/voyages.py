@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
-from stillwatch.tools.evaluate.suite import transforms
 from stillwatch.tools.evaluate.suite.actors import KINDS, actor, coded_pictures, paste, sized
 from stillwatch.tools.evaluate.suite.clips import Stream, read_picture, stamp_ns
 from stillwatch.tools.evaluate.suite.plates import FLOORS
-from stillwatch.tools.evaluate.suite.worlds import HEIGHT, LEARN_S, N_FRAMES, RATE_HZ, TOLERANCE_FRAMES, WIDTH
-from stillwatch.tools.evaluate.truth import Truth, merged
+from stillwatch.tools.evaluate.suite.worlds import HEIGHT, LEARN_S, N_FRAMES, RATE_HZ, TOLERANCE_FRAMES, WIDTH, troubled
+from stillwatch.tools.evaluate.truth import Truth, merged, runs_of
 
 APART_PX = 80.0  # of the ground, between usual things
 TILE_PX = 480  # side of a photo in the ground, which repeats after two
@@ -127,12 +126,8 @@ class Voyage:
 
     def truth(self) -> Truth:
         """Return the events: frames in which a pixel of a new thing is in view, thing by thing."""
-        spans = []
-        for inside in (self._seen(thing) for thing in self.things if not thing.usual):
-            breaks = np.flatnonzero(np.diff(inside) > 1)
-            starts, ends = np.concatenate([[0], breaks + 1]), np.concatenate([breaks, [len(inside) - 1]])
-            spans += [(inside[a], inside[b]) for a, b in zip(starts.astype(int), ends.astype(int), strict=True)]
-        return Truth(merged(spans), TOLERANCE_FRAMES)
+        new = [runs_of(self._seen(thing)) for thing in self.things if not thing.usual]
+        return Truth(merged(span for spans in new for span in spans), TOLERANCE_FRAMES)
 
     def _seen(self, thing: Thing) -> list[int]:
         """Return the frames in which a pixel of a thing is in view; the one in which it is met is among them."""
@@ -168,15 +163,7 @@ class Voyage:
             if shown is not None:
                 paste(picture, (slice(None), slice(None), shown))
         rng = np.random.default_rng([self.seed, 6, i])
-        for name in self.nuisances:
-            if name == "exposure":
-                gain = 1.0 + 0.12 * np.sin(2 * np.pi * i / (40.0 * self.rate_hz) + self._phase)
-                picture = cv2.convertScaleAbs(picture, alpha=float(gain))
-            elif name != "compression":
-                picture = transforms.TRANSFORMS[name].rule(picture, i, rng)
-        noise = rng.normal(0.0, self._noise, (HEIGHT, WIDTH, 1)).astype(np.float32)
-        picture = np.clip(picture + noise, 0, 255).astype(np.uint8)
-        return transforms.recoded(picture, 25) if "compression" in self.nuisances else picture
+        return troubled(picture, i, self.nuisances, self._phase, self._noise, rng)
 
     def stream(self) -> Stream:
         """Return the world as what is watched."""

@@ -234,15 +234,7 @@ class MadeWorld:
         """Return frame i, (height, width, 3) uint8 BGR, a new array; IndexError outside [0, n_frames)."""
         picture = self.scene(i)
         rng = np.random.default_rng([self.seed, 2, i])
-        for name in self.nuisances:
-            if name == "exposure":
-                gain = 1.0 + 0.12 * np.sin(2 * np.pi * i / (40.0 * self.rate_hz) + self._phase[2])
-                picture = cv2.convertScaleAbs(picture, alpha=float(gain))
-            elif name not in ("foliage", "compression"):
-                picture = transforms.TRANSFORMS[name].rule(picture, i, rng)
-        noise = rng.normal(0.0, self._noise, (self.height, self.width, 1)).astype(np.float32)
-        picture = np.clip(picture + noise, 0, 255).astype(np.uint8)
-        return transforms.recoded(picture, 25) if "compression" in self.nuisances else picture
+        return troubled(picture, i, self.nuisances, self._phase[2], self._noise, rng)
 
     def stream(self) -> Stream:
         """Return the world as what is watched."""
@@ -252,6 +244,24 @@ class MadeWorld:
                 yield i, self.render(i), stamp_ns(i, self.rate_hz)
 
         return Stream(f"world {self.seed}", self.rate_hz, self.truth(), pictures)
+
+
+def troubled(
+    picture: np.ndarray, i: int, nuisances: tuple[str, ...], phase: float, noise: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Return frame i as its camera has it, uint8: under a world's nuisances, but foliage, and the sensor's noise.
+
+    phase : of the exposure's slow wave, radians;  noise : grey levels
+    """
+    for name in nuisances:
+        if name == "exposure":
+            gain = 1.0 + 0.12 * np.sin(2 * np.pi * i / (40.0 * RATE_HZ) + phase)
+            picture = cv2.convertScaleAbs(picture, alpha=float(gain))
+        elif name not in ("foliage", "compression"):
+            picture = transforms.TRANSFORMS[name].rule(picture, i, rng)
+    grain = rng.normal(0.0, noise, (HEIGHT, WIDTH, 1)).astype(np.float32)
+    picture = np.clip(picture + grain, 0, 255).astype(np.uint8)
+    return transforms.recoded(picture, 25) if "compression" in nuisances else picture
 
 
 def crossing(
