@@ -14,17 +14,22 @@ LABEL_FRAMES = 4  # of so many scored frames one has its patches named: that cos
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 LONGEST_STEP_S = 10.0  # seconds from one judged frame to the next: longer ones were not watched
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
-LEAST_SPREAD = 0.8  # deviations of patches: the smallest of a moving frame's statistics, and what it is taken for first
+LEAST_SPREAD = 0.8  # deviations of patches: the smallest of a moving frame's figure, and what it is taken for first
 
-# -- a moving camera: what was seen of patches (patch_memory.py), surprise by component (baselines.py) -------
+# -- a moving camera: what was seen of patches (patch_memory.py), and how far they usually are (usual_distances.py)
 
-LEAST_SHARE = 0.05  # of the typical variance: the least that a component may have
-KEPT_ROWS = 2048  # rows kept of all that was watched, 30 a component; three times as many rank frames no better
+KEPT_ROWS = 2048  # rows kept of all that was watched; four times as many rank frames no better
 KEPT_ROWS_PER_FRAME = 64  # rows: a frame's patches resemble each other, more of them say little
-SHRINK_ROWS = 20  # rows: a component with this many kept ones is judged half by them, half by all
+KNOWN_AFTER_S = 2.4  # seconds until a row is remembered: what is in view must not be near to itself
+COLOUR_WEIGHT = 3.0  # of a ratio of colours in a distance: edges are much alike wherever they are, colours are not
 STRIDE = 2  # patches: each is kept and found for its neighbours as well, whose windows overlap with its own
 USUAL_FRAMES = 500  # frames that the usual distance of patches is an average over
-LEAST_DEVIATION = 1e-3  # nats, or units of descriptors: of rows that all are alike
+USUAL_REACH = (5, 3)  # places across and down that a place's own is a mean over: a view has rows
+USUAL_PLACE_FRAMES = 8.0  # frames: after so many a place's own distance counts half, what holds anywhere half
+EARLY_USUAL_FRAMES = 20  # frames in which a place's own spread is not known yet
+FARTHEST_TAUGHT = 3.0  # deviations: what is farther teaches no more: something strange is no rule at once
+LEAST_PLACE_DEVIATION = 0.3  # of the usual one: no place is more exact, an even sky neither
+LEAST_DEVIATION = 1e-3  # units of descriptors: of rows that all are alike
 
 # -- the spread of frames ------------------------------------------------------------------------------------
 

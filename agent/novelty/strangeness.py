@@ -1,23 +1,22 @@
-"""Novelty under a moving camera: what is far from all that was seen, or unlikely, wherever in the view that was.
+"""Novelty under a moving camera: what is far from all that was seen, wherever in the view that was.
 
-A row of agent/novelty/registry.py. What it keeps of patches is of events too; what frames are usually like is not.
+A row of agent/novelty/registry.py. What it keeps of patches is of events too; what is usual is learnt outside of them.
 """
 
-import math
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
 
-from stillwatch.base import Composed, RecordPart, Stage, saved, saved_array
-from stillwatch.epochs import PATCHES, Models
-from stillwatch.features import Rows
-from stillwatch.novelty.baselines import ComponentBaseline
+from stillwatch.base import Composed, RecordPart, Stage, saved
+from stillwatch.epochs import Models
+from stillwatch.features import CONTEXT_DIMS, Rows
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.patch_memory import PatchMemory
 from stillwatch.novelty.regions import novel_regions
-from stillwatch.novelty.rules import LEAST_SPREAD, NEIGHBOURS, NS, SETTLING_FRAMES, STRIDE
+from stillwatch.novelty.rules import COLOUR_WEIGHT, LEAST_SPREAD, NEIGHBOURS, NS, SETTLING_FRAMES, STRIDE
 from stillwatch.novelty.strategy import Judgement, Sizes
+from stillwatch.novelty.usual_distances import UsualDistances
 from stillwatch.novelty.visits import Kind, Over
 from stillwatch.settings import Config
 
@@ -26,26 +25,20 @@ from stillwatch.settings import Config
 class _Frames:
     """What frames were like.
 
-    scored: how many were. epoch: of the model that the baseline was measured under, -1 before the first. t_ns: stream
-    time of the last. smoothed: their two statistics, smoothed: how far, how unlikely.
+    scored: how many were. t_ns: stream time of the last. smoothed: their statistic, smoothed.
     """
 
     scored: int = saved(0, low=0)
-    epoch: int = saved(-1, low=-1)
     t_ns: int = saved(0, low=0)
-    smoothed: np.ndarray = saved_array((2,), np.float64)
+    smoothed: float = saved(0.0)
 
 
 class Strangeness(Composed):
-    """Judges patches by two measures, in deviations above the usual, and the frame by its strangest neighbourhoods.
+    """Judges patches by how far they are from a sample of all patches, in deviations above the usual of their place in
+    the view, and the frame by its strangest neighbourhoods.
 
-    One is the distance to the nearest of a sample of all patches: sure from the first minute, but new ground is strange
-    to it for long. The other is the surprise under the patch mixture, against the patch's own component: it knows that
-    gravel varies, but is blind to what a component covers by chance. A frame has so much of either as it is above the
-    usual; one that is usual by one measure is none the less news by the other.
-
-    Every second patch of every second row of the grid is kept and measured by distance, for itself and its neighbours:
-    their windows overlap, the frame's figure is as good, and the search four times as fast.
+    Every second patch of every second row of the grid is kept and measured, for itself and its neighbours: their
+    windows overlap, the frame's figure is as good, and the search four times as fast.
 
     Parameters
     ----------
@@ -59,11 +52,10 @@ class Strangeness(Composed):
         settings, n = config.novelty, sizes.capacity_patches
         self._settings = settings
         self._memory = PatchMemory(sizes.n_row_dims, horizon_s=settings.halflife_s, seed=config.agent.seed)
-        self._baseline = ComponentBaseline(config.patches.max_components)
-        self._spreads = [RunningSpread(settings.halflife_s, LEAST_SPREAD, LEAST_SPREAD) for _ in range(2)]
+        self._usual = UsualDistances(n)
+        self._spread = RunningSpread(settings.halflife_s, LEAST_SPREAD, LEAST_SPREAD)
         self._calibration = RarityCalibration(settings.halflife_s)
-        self._distances, self._far, self._deviations = (np.zeros(n, np.float32) for _ in range(3))
-        self._surprise, self._labels = np.zeros(n), np.zeros(n, np.int64)
+        self._distances, self._deviations = np.zeros(n, np.float32), np.zeros(n, np.float32)
         self._frames = _Frames()
 
     @property
@@ -72,48 +64,26 @@ class Strangeness(Composed):
         return []
 
     def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
-        """Judge a frame under the active models; a new model is first measured on what was kept."""
+        """Judge a frame by what is remembered; the models name patches, and do not judge them."""
         n, grid = len(rows.patches), rows.grid_shape
-        statistics = self._smoothed((self._judge_distances(rows), self._judge_surprise(rows, models)), t_ns)
-        values = (spread.standardise(value) for spread, value in zip(self._spreads, statistics, strict=True))
-        value = sum(_above(value) for value in values)
-        deviations, far = self._deviations[:n], self._far[:n]
-        np.maximum(deviations, far, out=deviations)
+        distances, deviations = self._distances[:n], self._deviations[:n]
+        valid, small = thinned(rows.valid, grid), thinned_shape(grid)
+        near, strange = np.zeros(small, np.float32), np.zeros(small, np.float32)
+        self._memory.distances(looks_of(rows), near.reshape(-1))
+        self._usual.deviations(near, strange)
+        strange.reshape(-1)[~valid] = 0.0
+        spread_out(near, distances.reshape(grid))
+        spread_out(strange, deviations.reshape(grid))
+        deviations[~rows.valid] = 0.0
+        statistic = self._smoothed(self._strangest(strange, valid.reshape(small)), t_ns)
+        value = self._spread.standardise(statistic)
         regions = novel_regions(deviations.reshape(grid), rows.centres, self._settings.least_patches)
-        distances, labels = self._distances[:n], self._labels[:n]
-        return Judgement(distances, deviations, labels, regions, statistics, value, self._calibration.rarity(value))
+        rarity = self._calibration.rarity(value)
+        return Judgement(distances, deviations, None, regions, (statistic,), value, rarity)
 
     def share_like(self, rows: Rows, patches: np.ndarray) -> tuple[float, float]:
         """NaN: places are others in each frame."""
         return np.nan, np.nan
-
-    def _judge_distances(self, rows: Rows) -> float:
-        """Write by how many deviations patches are farther than usual from what is kept; return the frame's figure."""
-        n, grid = len(rows.patches), rows.grid_shape
-        chosen, valid = thinned(rows.patches, grid), thinned(rows.valid, grid)
-        small = (-(-grid[0] // STRIDE), -(-grid[1] // STRIDE))
-        near, strange = np.zeros(len(chosen), np.float32), np.zeros(len(chosen), np.float32)
-        self._memory.distances(chosen, near)
-        self._memory.deviations(near, strange)
-        strange[~valid] = 0.0
-        far = self._far[:n]
-        spread_out(near.reshape(small), self._distances[:n].reshape(grid))
-        spread_out(strange.reshape(small), far.reshape(grid))
-        far[~rows.valid] = 0.0
-        return self._strangest(strange.reshape(small), valid.reshape(small))
-
-    def _judge_surprise(self, rows: Rows, models: Models) -> float:
-        """Write by how many deviations patches surprise more than usual, and labels; return the frame's figure."""
-        n, grid = len(rows.patches), rows.grid_shape
-        surprise, labels, deviations = self._surprise[:n], self._labels[:n], self._deviations[:n]
-        if models.epoch != self._frames.epoch:
-            self._baseline.measure(models[PATCHES], self._memory.rows)
-            self._frames.epoch = models.epoch
-        models[PATCHES].score_and_label(rows.patches, surprise, labels)
-        np.negative(surprise, out=surprise)
-        self._baseline.standardise(surprise, labels, rows.valid, deviations)
-        labels[~rows.valid] = -1
-        return self._strangest(deviations.reshape(grid), rows.valid.reshape(grid))
 
     def _strangest(self, deviations: np.ndarray, valid: np.ndarray) -> float:
         """Return the mean of a grid's most deviating neighbourhoods, 0 where all is masked."""
@@ -123,53 +93,48 @@ class Strangeness(Composed):
         n_top = max(1, round(self._settings.top_share * len(told)))
         return float(np.partition(told, len(told) - n_top)[-n_top:].mean())
 
-    def _smoothed(self, statistics: tuple[float, float], t_ns: int) -> tuple[float, ...]:
-        """Return the statistics smoothed over `smoothing_s` of stream time."""
+    def _smoothed(self, statistic: float, t_ns: int) -> float:
+        """Return the statistic smoothed over `smoothing_s` of stream time."""
         frames, smoothing_s = self._frames, self._settings.smoothing_s
         elapsed_s = max(t_ns - frames.t_ns, 0) / NS
         keep = 0.5 ** (elapsed_s / smoothing_s) if smoothing_s > 0.0 else 0.0
-        return tuple((frames.smoothed + (1.0 - keep) * (np.array(statistics) - frames.smoothed)).tolist())
+        return frames.smoothed + (1.0 - keep) * (statistic - frames.smoothed)
 
     def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> list[Over]:
-        """Let a frame teach what is usual; events teach neither spread nor calibration.
+        """Let a frame teach what is usual; events are remembered, and teach nothing of what is usual.
 
-        Before there is a model, rows are kept all the same, so that the first one has a baseline at once.
+        Before there is a model, rows are kept all the same, so that the first one has something to be judged by.
         """
-        valid = thinned(rows.valid, rows.grid_shape)
-        known = None if judgement is None else thinned(judgement.surprise, rows.grid_shape)[valid]
-        self._memory.learn(thinned(rows.patches, rows.grid_shape)[valid], known, t_ns)
+        grid = rows.grid_shape
+        valid = thinned(rows.valid, grid)
+        if judgement is not None and self._memory.knows and not in_event:
+            small = thinned_shape(grid)
+            self._usual.learn(thinned(judgement.surprise, grid).reshape(small), valid.reshape(small))
+        self._memory.learn(looks_of(rows)[valid], t_ns)
         if judgement is None:
             return []
-        frames = self._frames
-        frames.smoothed[:], frames.t_ns = judgement.statistics, t_ns
+        frames, statistic = self._frames, judgement.statistics[0]
+        frames.smoothed, frames.t_ns = statistic, t_ns
         if not in_event:
             if frames.scored > SETTLING_FRAMES:  # the first score has nothing to be measured against
                 self._calibration.learn(judgement.value, t_ns)
             if frames.scored >= SETTLING_FRAMES:
-                for spread, statistic in zip(self._spreads, judgement.statistics, strict=True):
-                    spread.learn(statistic, t_ns)
+                self._spread.learn(statistic, t_ns)
         frames.scored += 1
         return []
 
     def _parts(self) -> dict[str, Stage]:
         return {
             "memory": self._memory,
-            "baseline": self._baseline,
-            "far": self._spreads[0],
-            "unlikely": self._spreads[1],
+            "usual": self._usual,
+            "spread": self._spread,
             "calibration": self._calibration,
             "frames": RecordPart(self._frames, "novelty: frames"),
         }
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all arrays at the largest frame."""
-        arrays = (self._distances, self._far, self._deviations, self._surprise, self._labels)
-        return {"strangeness": sum(array.nbytes for array in arrays) + self.parts_bytes()}
-
-
-def _above(deviations: float) -> float:
-    """Return how far above the usual, softly: what is far above counts as it is, what is below hardly, and 0 is 0."""
-    return float(np.logaddexp(0.0, deviations)) - math.log(2.0)
+        return {"strangeness": self._distances.nbytes + self._deviations.nbytes + self.parts_bytes()}
 
 
 def neighbourhood_means(deviations: np.ndarray, valid: np.ndarray) -> np.ndarray:
@@ -180,6 +145,18 @@ def neighbourhood_means(deviations: np.ndarray, valid: np.ndarray) -> np.ndarray
     size, border = (NEIGHBOURS, NEIGHBOURS), cv2.BORDER_REFLECT
     share = cv2.blur(valid.astype(np.float32), size, borderType=border)
     return cv2.blur(deviations, size, borderType=border) / np.maximum(share, 1.0 / NEIGHBOURS**2)
+
+
+def looks_of(rows: Rows) -> np.ndarray:
+    """Return the thinned rows of a frame as they are compared, (n, n_row_dims) float32, C order: colours count more."""
+    looks = thinned(rows.patches, rows.grid_shape).copy()
+    looks[:, -CONTEXT_DIMS:] *= np.float32(COLOUR_WEIGHT)
+    return looks
+
+
+def thinned_shape(grid: tuple[int, int]) -> tuple[int, int]:
+    """Return rows and columns of a grid that is thinned."""
+    return -(-grid[0] // STRIDE), -(-grid[1] // STRIDE)
 
 
 def thinned(values: np.ndarray, grid: tuple[int, int]) -> np.ndarray:

@@ -40,7 +40,6 @@ from stillwatch.features.extractor import FeatureExtractor
 from stillwatch.gate.gate import Gate
 from stillwatch.gate.global_change import GlobalChange
 from stillwatch.gate.measures import measure
-from stillwatch.novelty.baselines import ComponentBaseline
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.motion import CameraMotion
 from stillwatch.novelty.patch_memory import PatchMemory
@@ -52,6 +51,7 @@ from stillwatch.novelty.regions import Region
 from stillwatch.novelty.registry import STRATEGIES
 from stillwatch.novelty.score import Novelty, Score
 from stillwatch.novelty.strategy import Sizes
+from stillwatch.novelty.usual_distances import UsualDistances
 from stillwatch.novelty.viewpoint import Viewpoints
 from stillwatch.novelty.visits.discriminants import Discriminants
 from stillwatch.novelty.visits.habituation import Habituation
@@ -127,35 +127,28 @@ class OneNormal:
     ids = np.array([41])
     n_components = 1
 
-    def score_and_label(self, x: np.ndarray, score: np.ndarray, label: np.ndarray) -> None:
-        score[:] = -0.5 * (x[:, :DIMS].astype(np.float64) ** 2).sum(axis=1)
-        label[:] = 0
-
     def label_samples(self, x: np.ndarray, label: np.ndarray) -> None:
         label[:] = 0
-
-
-def play_baseline(baseline: ComponentBaseline, frames: range) -> list:
-    told = []
-    for i in frames:
-        rows = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
-        out, density, label = np.zeros(PLACES, np.float32), np.zeros(PLACES), np.zeros(PLACES, np.int64)
-        if i % 10 == 5:
-            baseline.measure(OneNormal(), rows)
-        OneNormal().score_and_label(rows, density, label)
-        baseline.standardise(-density, label, np.ones(PLACES, bool), out)
-        told.append(out.tobytes())
-    return told
 
 
 def play_patches(memory: PatchMemory, frames: range) -> list:
     told = []
     for i in frames:
         rows = np.random.default_rng(i).normal(size=(PLACES, DIMS)).astype(np.float32)
-        near, out = np.zeros(PLACES, np.float32), np.zeros(PLACES, np.float32)
+        near = np.zeros(PLACES, np.float32)
         memory.distances(rows, near)
-        memory.deviations(near, out)
-        memory.learn(rows, near if i > 5 else None, t_of(i))
+        memory.learn(rows, t_of(i))
+        told.append(near.tobytes())
+    return told
+
+
+def play_distances(usual: UsualDistances, frames: range) -> list:
+    told = []
+    for i in frames:
+        near = np.random.default_rng(i).gamma(2.0, size=(5, 7)).astype(np.float32)
+        out = np.zeros((5, 7), np.float32)
+        usual.deviations(near, out)
+        usual.learn(near, near < 5.0)
         told.append(out.tobytes())
     return told
 
@@ -278,7 +271,7 @@ STAGES = {
     "discriminants": Case(lambda: Discriminants(DIMS), play_discriminants),
     "habituation": Case(lambda: Habituation(DIMS, 600.0, seed=2), play_habituation, 640),
     "frame level": Case(lambda: FrameLevel(600.0), play_level),
-    "component baseline": Case(lambda: ComponentBaseline(8), play_baseline),
+    "usual distances": Case(lambda: UsualDistances(40), play_distances),
     "patch memory": Case(lambda: PatchMemory(DIMS, horizon_s=600.0, seed=3), play_patches),
     "calibration": Case(lambda: RarityCalibration(60.0), play_numbers),
     "spread": Case(lambda: RunningSpread(60.0, 0.7, 0.7), play_numbers),
@@ -312,7 +305,7 @@ OUTSIDE = [
     ("novelty, places", "places.visits.tracks.known", 1.1),
     ("place memory", "unit", -0.1),
     ("traffic", "watched.seconds", -1.0),
-    ("component baseline", "deviation", 0.0),
+    ("usual distances", "variance", -0.1),
     ("calibration", "weights", -1.0),
     ("calibration", "run", 33),
     ("spread", "variance", -0.1),
@@ -322,8 +315,8 @@ OUTSIDE = [
     ("coherence", "last.t_ns", -2),
     ("place memory", "counts.held", 1000),
     ("patch memory", "counts.kept", 4000),
-    ("patch memory", "counts.deviation", -0.1),
-    ("novelty, patches", "patches.frames.epoch", -2),
+    ("patch memory", "sizes", 65),
+    ("novelty, patches", "patches.usual.view.middle", -0.1),
     ("novelty, places", "counts.scored", -1),
     ("alert budget", "left", -0.5),
     ("alert budget", "per_hour", 0.0),

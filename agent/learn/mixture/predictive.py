@@ -220,17 +220,11 @@ class StudentMixture:
             out[first : first + n] = block[:n]
         return out
 
-    def score_and_label(self, x: np.ndarray, score: np.ndarray, label: np.ndarray) -> None:
-        """Write log density and the place (0 = largest) of the likeliest component of each row, in one pass.
-
-        x : ndarray of shape (n, n_dims);  score : (n,), float64, written;  label : (n,), int64, written
-        """
-        for first, n, block in self._blocks(x):
-            mixture_score.log_total(block, n, score[first : first + n])
-            mixture_score.likeliest(block, n, self._n_named, label[first : first + n])
-
     def label_samples(self, x: np.ndarray, label: np.ndarray) -> None:
-        """Write the place of the likeliest component of each row, as `score_and_label`: cheaper without the density."""
+        """Write the place (0 = largest) of the likeliest component of each row.
+
+        x : ndarray of shape (n, n_dims);  label : (n,), int64, written
+        """
         if self.kind == "full" or self.n_dims > mixture_score.FACTORS:
             for first, n, block in self._blocks(x):
                 mixture_score.likeliest(block, n, self._n_named, label[first : first + n])

@@ -30,25 +30,16 @@ def test_rows_are_thinned_whole():
     assert thinned(values, (4, 6)).flags.c_contiguous
 
 
-class OneGround:
-    """A mixture of one component, under which every row is as likely as its second value says."""
-
-    n_components, ids = 1, np.array([0])
-
-    def score_and_label(self, x, score, label):
-        score[:], label[:] = 10.0 - 10.0 * x[:, 1], 0
+MODELS = Models({}, epoch=1, activated_frame=0)  # not asked
 
 
-MODELS = Models({"patches": OneGround()}, epoch=1, activated_frame=0)
-
-
-def view(seed: int, far: float = 0.0, unlikely: float = 0.0) -> Rows:
-    """Rows of usual ground; a tenth of the patches, side by side, lie apart, or have another likelihood."""
+def view(seed: int, far: float = 0.0, colour: float = 0.0) -> Rows:
+    """Rows of usual ground; a tenth of the patches, side by side, lie apart, or have another colour."""
     rng = np.random.default_rng(seed)
     patches = rng.normal(0.0, 0.1, (GRID[0] * GRID[1], DIMS)).astype(np.float32)
     thing = patches.reshape(*GRID, DIMS)[4:8, 4:8]
     thing[..., 0] += far
-    thing[..., 1] += unlikely
+    thing[..., -1] += colour
     y, x = np.indices(GRID)
     centres = np.stack([(x.ravel() + 0.5) / GRID[1], (y.ravel() + 0.5) / GRID[0]], axis=1).astype(np.float32)
     everywhere, nothing = np.ones(len(patches), bool), np.zeros(0, np.float32)
@@ -62,13 +53,19 @@ def watched(frames: int) -> Strangeness:
     """A strategy that has seen usual ground, four frames a second."""
     strategy = Strangeness(Config(), Sizes(GRID[0] * GRID[1], DIMS - 2, DIMS))
     for i in range(frames):
-        judgement = strategy.judge(view(i), MODELS, i * NS // 4)
-        strategy.learn(view(i), judgement, i * NS // 4, in_event=False)
+        watch(strategy, view(i), i)
     return strategy
 
 
-@pytest.mark.parametrize("thing", [{"far": 2.0}, {"unlikely": 0.8}])
-def test_what_is_strange_by_either_measure_is_news_and_outlined(thing):
+def watch(strategy: Strangeness, rows: Rows, i: int, *, in_event: bool = False) -> float:
+    """Judge and learn the frame of the i-th quarter of a second; return its value."""
+    judgement = strategy.judge(rows, MODELS, i * NS // 4)
+    strategy.learn(rows, judgement, i * NS // 4, in_event=in_event)
+    return judgement.value
+
+
+@pytest.mark.parametrize("thing", [{"far": 2.0}, {"colour": 0.8}])
+def test_what_is_unlike_all_that_was_seen_is_news_and_outlined(thing):
     strategy = watched(80)
     usual, news = (strategy.judge(view(999, **shown), MODELS, 20 * NS) for shown in ({}, thing))
     assert news.value > usual.value + 2.0
@@ -77,14 +74,51 @@ def test_what_is_strange_by_either_measure_is_news_and_outlined(thing):
     assert top < 5.5 / GRID[0] < bottom
 
 
-def test_a_frame_that_is_usual_by_one_measure_does_not_hide_what_the_other_says():
+def test_a_colour_counts_more_than_the_same_step_in_a_descriptor():
     strategy = watched(80)
-    alone = strategy.judge(view(999, far=2.0), MODELS, 20 * NS).value
-    both = strategy.judge(view(999, far=2.0, unlikely=-0.8), MODELS, 20 * NS).value
-    assert both > 0.7 * alone
+    colour, descriptor = (
+        strategy.judge(view(999, **shown), MODELS, 20 * NS).value for shown in ({"colour": 0.5}, {"far": 0.5})
+    )
+    assert colour > 1.5 * descriptor
 
 
 def test_usual_frames_are_worth_about_nothing():
     strategy = watched(80)
     values = [strategy.judge(view(1000 + i), MODELS, (20 + i) * NS).value for i in range(20)]
     assert abs(float(np.median(values))) < 1.0
+
+
+def test_what_came_in_view_stays_news_for_seconds_and_is_usual_once_it_is_known():
+    strategy = watched(80)
+    values = [watch(strategy, view(2000 + i, far=2.0), 80 + i, in_event=True) for i in range(60)]
+    assert min(values[:9]) > 0.7 * values[0]  # two and a quarter seconds
+    assert max(values[-10:]) < 0.3 * values[0]
+
+
+def test_an_event_teaches_nothing_of_what_is_usual():
+    strategy, other = watched(80), watched(80)
+    for i in range(8):
+        watch(strategy, view(2000 + i, far=2.0), 80 + i, in_event=True)
+        watch(other, view(2000 + i, far=2.0), 80 + i)
+    after, taught = (s.judge(view(999, far=2.0), MODELS, 22 * NS).value for s in (strategy, other))
+    assert after > 1.1 * taught
+
+
+def test_rows_are_judged_and_learnt_as_they_came():
+    strategy, rows = watched(20), view(7)
+    before = rows.patches.copy()
+    watch(strategy, rows, 20)
+    np.testing.assert_array_equal(rows.patches, before)
+
+
+def test_one_patch_alone_is_judged_and_left_as_it_came():
+    config, one = Config(), np.ones(1, bool)
+    strategy = Strangeness(config, Sizes(1, DIMS - 2, DIMS))
+    patches, nothing = np.full((1, DIMS), 0.5, np.float32), np.zeros(0, np.float32)
+    rows = Rows(
+        patches, patches[:, :-2], one, np.full((1, 2), 0.5, np.float32), (1, 1), patches[:, :3], nothing, MOVING, True,
+        nothing, nothing > 0, (0, 0),
+    )  # fmt: skip
+    for i in range(20):
+        watch(strategy, rows, i)
+    np.testing.assert_array_equal(patches, 0.5)

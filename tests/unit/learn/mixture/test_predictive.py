@@ -102,10 +102,10 @@ def test_rows_far_beyond_everything_have_finite_scores_that_fall(model):
     assert (np.diff(scores[:6]) < 0).all()
 
 
-def test_labels_without_densities_are_those_with_them(model):
+def test_a_label_is_the_place_of_the_highest_joint_density(model):
     rows = clusters(3, n_rows=700)[0] * 2 + 7
-    scores, labels, alone = np.zeros(700), np.zeros(700, np.int64), np.full(700, -1)
-    model.predictive().score_and_label(rows, scores, labels)
-    model.predictive().label_samples(rows, alone)
-    np.testing.assert_array_equal(alone, labels)
+    joint = model.predictive().log_joint(rows, np.zeros((700, model.predictive().n_components + 1)))
+    labels = np.full(700, -1)
+    model.predictive().label_samples(rows, labels)
+    np.testing.assert_array_equal(labels, joint[:, :-1].argmax(axis=1))
     assert len(np.unique(labels)) > 1
