@@ -127,7 +127,8 @@ class ThinStation:
         self.mirrors = {channel: ModelMirror() for channel in range(len(MODELS))}
         self._passed: dict[int, list[bytes]] = {channel: [] for channel in self.mirrors}
         self._parts: dict[tuple[int, int], dict[int, bytes]] = {}
-        self._changed: set[int] = set()
+        self._untold: set[int] = set()  # channels whose model changed since it was told,
+        self._unkept: set[int] = set()  # and whose file is not of that model
         self._saved_ns = now_ns
 
     def step(self, frames: list[bytes]) -> list[bytes]:
@@ -136,7 +137,7 @@ class ThinStation:
         for frame in frames:
             for item in self.receiver.feed(frame, now_ns):
                 self._take(item)
-        if self._changed and now_ns - self._saved_ns > _MODELS_EVERY_S * 1e9:
+        if (self._untold or self._unkept) and now_ns - self._saved_ns > _MODELS_EVERY_S * 1e9:
             self.save_models()
         return self.receiver.poll(now_ns)
 
@@ -191,7 +192,7 @@ class ThinStation:
             mirror.take_packet(data)
             if mirror.packets > before:
                 passed.clear()
-                self._changed.add(channel)
+                self._untold.add(channel)
                 return
             passed.append(data)
             if len(passed) > _PASSED_PACKETS:
@@ -247,21 +248,31 @@ class ThinStation:
     def save_models(self) -> None:
         """Tell the models that changed and keep them as files; one that the disk refuses is kept at the next time."""
         self._saved_ns = self._clock.monotonic_ns()
-        for channel in sorted(self._changed):
-            mirror = self.mirrors[channel]
-            if largest := mirror.ranking[:_LARGEST]:
-                named = ", ".join(f"{component} ({count:.0f})" for component, count in largest)
-                line = f"model {MODELS[channel]}: the largest of {mirror.n_components} are {named}"
-                told = {"model": MODELS[channel], "n_components": mirror.n_components, "largest": largest}
-                self._tell("model", line, told)
-            summary = mirror.summary()
-            if summary is not None:
-                self._messages.model(summary)
-                fields = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
-                known = {name: value for name, value in fields.items() if value is not None}
-                if not _keep(self._folder / f"model-{MODELS[channel]}.npz", known):
-                    continue  # once there is room, the next save takes it
-            self._changed.discard(channel)
+        for channel in sorted(self._untold):
+            self._tell_model(channel)
+        for channel in sorted(self._untold | self._unkept):
+            summary, path = self.mirrors[channel].summary(), self._folder / f"model-{MODELS[channel]}.npz"
+            fields = {} if summary is None else {n: getattr(summary, n) for n in summary.__dataclass_fields__}
+            known = {name: value for name, value in fields.items() if value is not None}
+            if not known or _keep(path, known):
+                self._unkept.discard(channel)
+            elif channel not in self._unkept:
+                self._unkept.add(channel)
+                line = f"model {MODELS[channel]}: no room for {path}; it is kept once there is"
+                self._tell("refused", line, {"model": MODELS[channel], "reason": "no room"})
+        self._untold.clear()
+
+    def _tell_model(self, channel: int) -> None:
+        """Tell a model that changed, and write it among the folder's messages."""
+        mirror = self.mirrors[channel]
+        if largest := mirror.ranking[:_LARGEST]:
+            named = ", ".join(f"{component} ({count:.0f})" for component, count in largest)
+            line = f"model {MODELS[channel]}: the largest of {mirror.n_components} are {named}"
+            told = {"model": MODELS[channel], "n_components": mirror.n_components, "largest": largest}
+            self._tell("model", line, told)
+        summary = mirror.summary()
+        if summary is not None:
+            self._messages.model(summary)
 
     def _tell(self, what: str, line: str, fields: dict) -> None:
         if self._as_json:

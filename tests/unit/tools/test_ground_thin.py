@@ -140,13 +140,19 @@ def test_a_full_disk_keeps_the_earlier_model_and_the_newer_one_once_there_is_roo
         assert send(5)
         fill(disk)
         assert not send(6)
+        for _ in range(3):  # as it does every ten seconds
+            station.save_models()
         station.take_clumps("scenes", payload, len(payload), is_complete=True)
         (disk / "filler").unlink()
-        assert send(6)
+        station.save_models()
+        with np.load(disk / "model-patches.npz") as held:
+            assert np.abs(held["means"][np.argsort(held["ids"])] - make_model(6).means).max() < 0.1
         station.close()
         assert not list(disk.glob("*.tmp"))
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {"what": "refused", "reason": "no room"}.items() <= next(t for t in told if t["what"] == "refused").items()
+    refused = [line for line in told if line["what"] == "refused"]
+    assert [(line.get("model"), line["reason"]) for line in refused] == [("patches", "no room"), (None, "no room")]
+    assert len([line for line in told if line["what"] == "model"]) == 2  # each change once
 
 
 def fill(disk):
