@@ -1,4 +1,4 @@
-"""How surprising a frame is under the active models, how rare that is here, and whether the camera moves.
+"""How far a frame is from what was seen here, how rare that is, and whether the camera moves.
 
 Owns: the novelty rules (registry.py), what is usual here, the calibration to one frame in N.
 In: grey pictures, rows, active models. Out: `CameraRule`, `Score`, `Kind`, `Precedents`.

@@ -44,7 +44,7 @@ class PatchMemory(Restorable):
 
     The sample is uniform, some rows of a frame every `SAMPLE_S`: ground that goes on is known after a
     few frames, what is passed once is a few rows of thousands. Events are sampled like all else. Rows wait for
-    `KNOWN_AFTER_S` before they are kept: nothing is near to itself while it is in view.
+    `KNOWN_AFTER_S` before they are kept, with the next frame that is taken: nothing is near to itself while it comes.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class PatchMemory(Restorable):
         rng = np.random.default_rng([self._seed, now.offered])
         chosen = rng.choice(len(rows), min(KEPT_ROWS_PER_FRAME, len(rows)), replace=False, shuffle=False)
         place, now.waiting = now.waiting, now.waiting + 1
-        self._waiting[place, : len(chosen)] = rows[chosen]
+        self._waiting[place, : len(chosen)], self._waiting[place, len(chosen) :] = rows[chosen], 0.0
         self._sizes[place], self._since[place] = len(chosen), max(t_ns, 0)
         now.offered += 1
 
@@ -132,7 +132,7 @@ class PatchMemory(Restorable):
             "since": Array(np.int64, (n,), low=0),
         }
         check_arrays(arrays, wanted, "patch memory")
-        if counts.seen < counts.kept or counts.seen > self._horizon or counts.offered < n:
+        if counts.seen < min(counts.kept, self._horizon) or counts.seen > self._horizon or counts.offered < n:
             raise SnapshotError(
                 f"patch memory: {counts.kept} rows of {counts.seen}, of at most {self._horizon}; "
                 f"{n} of {counts.offered} frames wait"

@@ -28,6 +28,7 @@ USUAL_REACH = (5, 3)  # places across and down that a place's own is a mean over
 USUAL_PLACE_FRAMES = 8.0  # frames: after so many a place's own distance counts half, what holds anywhere half
 EARLY_USUAL_FRAMES = 20  # frames in which a place's own spread is not known yet
 FARTHEST_TAUGHT = 3.0  # deviations: what is farther teaches no more: something strange is no rule at once
+FARTHEST = 1e9  # units of descriptors: no row is so far from another
 LEAST_PLACE_DEVIATION = 0.3  # of the usual one: no place is more exact, an even sky neither
 LEAST_DEVIATION = 1e-3  # units of descriptors: of rows that all are alike
 

@@ -1,4 +1,4 @@
-"""Novelty: how surprising each patch and the whole frame are under the active models, and how rare that is here.
+"""Novelty: how far each patch and the whole frame are from what was seen here, and how rare that is.
 
 Called by agent/pipeline/pipeline.py with every accepted frame: `score` before the learners see it, `settle` once it
 is known whether an event is open. How novelty is told is the business of the strategy that the camera's rule names.
@@ -141,11 +141,11 @@ class Novelty(Composed):
         return min((min(accepted - scored, needed) + scored) / (needed + CALIBRATION_FRAMES), 0.99)
 
     def score(self, frame: Frame, rows: Rows, models: Models | None) -> Score:
-        """Return the frame's novelty under the active models; the frame teaches nothing before `settle`."""
+        """Return the frame's novelty, its patches named by the active models; it teaches nothing before `settle`."""
         progress = self._progress(self._counts.accepted + 1)
         if models is None or not rows.ready:
             return self._unscored(frame, rows, progress)
-        judgement = self._strategies[rows.rule.novelty].judge(rows, models, frame.t_ns)
+        judgement = self._strategies[rows.rule.novelty].judge(rows, frame.t_ns)
         is_new_view = rows.view > self._counts.view
         learning = is_new_view or self._counts.of_view < CALIBRATION_FRAMES
         return Score(
@@ -153,7 +153,7 @@ class Novelty(Composed):
             rarity=1.0 if learning else judgement.rarity,
             frame_surprise=_frame_surprise(rows.frame, models),
             patch_map=judgement.deviations.reshape(rows.grid_shape),
-            labels=self._labels_of(rows, judgement, models) if self._counts.scored % LABEL_FRAMES == 0 else None,
+            labels=self._labels_of(rows, models) if self._counts.scored % LABEL_FRAMES == 0 else None,
             learning=learning,
             progress=progress,
             regions=judgement.regions,
@@ -171,10 +171,8 @@ class Novelty(Composed):
         """
         return self._strategies[rows.rule.novelty].share_like(rows, patches)
 
-    def _labels_of(self, rows: Rows, judgement: Judgement, models: Models) -> np.ndarray:
+    def _labels_of(self, rows: Rows, models: Models) -> np.ndarray:
         """Return the place of each patch's likeliest component, (n,) int64, -1 where masked."""
-        if judgement.labels is not None:
-            return judgement.labels
         n = len(rows.patches)
         labels = self._labels[:n]
         models[PATCHES].label_samples(rows.patches, labels)

@@ -9,7 +9,6 @@ import cv2
 import numpy as np
 
 from stillwatch.base import Composed, RecordPart, Stage, saved
-from stillwatch.epochs import Models
 from stillwatch.features import CONTEXT_DIMS, Rows
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.patch_memory import PatchMemory
@@ -63,8 +62,8 @@ class Strangeness(Composed):
         """None: under a camera that moves nobody comes and goes."""
         return []
 
-    def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
-        """Judge a frame by what is remembered; the models name patches, and do not judge them."""
+    def judge(self, rows: Rows, t_ns: int) -> Judgement:
+        """Judge a frame by what is remembered."""
         n, grid = len(rows.patches), rows.grid_shape
         distances, deviations = self._distances[:n], self._deviations[:n]
         valid, small = thinned(rows.valid, grid), thinned_shape(grid)
@@ -79,7 +78,7 @@ class Strangeness(Composed):
         value = self._spread.standardise(statistic)
         regions = novel_regions(deviations.reshape(grid), rows.centres, self._settings.least_patches)
         rarity = self._calibration.rarity(value)
-        return Judgement(distances, deviations, None, regions, (statistic,), value, rarity)
+        return Judgement(distances, deviations, regions, (statistic,), value, rarity)
 
     def share_like(self, rows: Rows, patches: np.ndarray) -> tuple[float, float]:
         """NaN: places are others in each frame."""
@@ -103,16 +102,17 @@ class Strangeness(Composed):
     def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> list[Over]:
         """Let a frame teach what is usual; events are remembered, and teach nothing of what is usual.
 
-        Before there is a model, rows are kept all the same, so that the first one has something to be judged by.
+        Before there is a model, rows are kept all the same, so that the first one has something to be judged by. A
+        frame that was judged before anything was kept, teaches nothing of what is usual.
         """
         grid = rows.grid_shape
-        valid = thinned(rows.valid, grid)
-        if judgement is not None and self._memory.knows and not in_event:
+        valid, is_known = thinned(rows.valid, grid), self._memory.knows
+        self._memory.learn(looks_of(rows)[valid], t_ns)
+        if judgement is None or not is_known:
+            return []
+        if not in_event:
             small = thinned_shape(grid)
             self._usual.learn(thinned(judgement.surprise, grid).reshape(small), valid.reshape(small))
-        self._memory.learn(looks_of(rows)[valid], t_ns)
-        if judgement is None:
-            return []
         frames, statistic = self._frames, judgement.statistics[0]
         frames.smoothed, frames.t_ns = statistic, t_ns
         if not in_event:

@@ -10,7 +10,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from stillwatch.base import Stage
-from stillwatch.epochs import Models
 from stillwatch.features import Rows
 from stillwatch.novelty.regions import Region
 from stillwatch.novelty.rules import JUDGED
@@ -35,9 +34,6 @@ class Judgement:
         Of each patch, in the strategy's own unit.
     deviations : ndarray of shape (n,), float32
         Of each patch above what is usual; NOVEL and more is novel; 0 where not valid.
-    labels : ndarray of shape (n,), int64, or None
-        Place of each patch's likeliest component in the ids of the patch mixture; -1 where not valid. None where the
-        rule judges without them.
     regions : list of Region
         The novel places, the strongest first.
     statistics : tuple of float
@@ -59,7 +55,6 @@ class Judgement:
 
     surprise: np.ndarray
     deviations: np.ndarray
-    labels: np.ndarray | None
     regions: list[Region]
     statistics: tuple[float, ...]
     value: float
@@ -82,7 +77,7 @@ class Strategy(Stage, Protocol):
     def kinds(self) -> list[Kind]:
         """Kinds of visits, the most frequent first; none where the rule knows no visits."""
 
-    def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
+    def judge(self, rows: Rows, t_ns: int) -> Judgement:
         """Judge a frame at stream time `t_ns`; it teaches nothing. A grid of another shape makes places void."""
 
     def share_like(self, rows: Rows, patches: np.ndarray) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """How far patches of a moving camera usually are from what it remembers, place by place of its view.
 
-Called by agent/novelty/strangeness.py. It must not leave out events: one of them is a frame of hundreds.
+Called by agent/novelty/strangeness.py, outside of events. It must not know what is remembered, nor what is an event.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from stillwatch.base import (
 )
 from stillwatch.novelty.rules import (
     EARLY_USUAL_FRAMES,
+    FARTHEST,
     FARTHEST_TAUGHT,
     HIGHEST,
     LEAST_DEVIATION,
@@ -40,8 +41,8 @@ class _View:
     rows: int = saved(0, low=0)
     columns: int = saved(0, low=0)
     frames: int = saved(0, low=0, high=USUAL_FRAMES)
-    middle: float = saved(0.0, low=0.0)
-    deviation: float = saved(0.0, low=0.0)
+    middle: float = saved(0.0, low=0.0, high=FARTHEST)
+    deviation: float = saved(0.0, low=0.0, high=FARTHEST)
 
 
 class UsualDistances(Restorable):
@@ -74,8 +75,12 @@ class UsualDistances(Restorable):
         trust = view.frames / (view.frames + USUAL_PLACE_FRAMES)
         usual = view.middle + trust * (mean - view.middle)
         spread = np.sqrt((1.0 - trust) * view.deviation**2 + trust * variance)
-        least = max(LEAST_PLACE_DEVIATION * view.deviation, LEAST_DEVIATION)
-        np.clip((distances - usual) / np.maximum(spread, least), -HIGHEST, HIGHEST, out=out)
+        np.clip((distances - usual) / np.maximum(spread, self._least), -HIGHEST, HIGHEST, out=out)
+
+    @property
+    def _least(self) -> float:
+        """The least deviation that a place may have."""
+        return max(LEAST_PLACE_DEVIATION * self._view.deviation, LEAST_DEVIATION)
 
     def learn(self, distances: np.ndarray, valid: np.ndarray) -> None:
         """Let a frame's distances, (rows, columns) float32, teach what is usual; valid : the same shape, bool.
@@ -102,7 +107,8 @@ class UsualDistances(Restorable):
         mean, variance = self._tables()
         if view.frames > 1:
             early = FARTHEST_TAUGHT * view.deviation if view.frames < EARLY_USUAL_FRAMES else 0.0
-            distances = np.minimum(distances, mean + FARTHEST_TAUGHT * np.sqrt(variance) + early)
+            spread = np.maximum(np.sqrt(variance), self._least)  # a place that never varied may begin to
+            distances = np.minimum(distances, mean + FARTHEST_TAUGHT * spread + early)
             squares = (distances - mean) ** 2
             variance += (_around(squares) - variance) / view.frames
         mean += (_around(distances) - mean) / view.frames
@@ -127,7 +133,8 @@ class UsualDistances(Restorable):
         n = view.rows * view.columns
         if n > len(self._mean):
             raise SnapshotError(f"usual distances: {view.rows} x {view.columns} places, at most {len(self._mean)} fit")
-        places = {name: Array(np.float64, (n,), low=0.0) for name in ("mean", "variance")}
+        highest = {"mean": FARTHEST, "variance": FARTHEST**2}
+        places = {name: Array(np.float64, (n,), low=0.0, high=high) for name, high in highest.items()}
         check_arrays(arrays, places, "usual distances")
         mean, variance = arrays["mean"].copy(), arrays["variance"].copy()
 
@@ -143,5 +150,6 @@ class UsualDistances(Restorable):
 
 
 def _around(table: np.ndarray) -> np.ndarray:
-    """Return the mean of each place and those around it: a place by itself is known after many frames alone."""
-    return np.asarray(cv2.blur(table, USUAL_REACH, borderType=cv2.BORDER_REFLECT))
+    """Return the mean of each place and those around it, of values from 0 on: by itself a place is known late."""
+    blurred = np.asarray(cv2.blur(table, USUAL_REACH, borderType=cv2.BORDER_REFLECT))
+    return np.maximum(blurred, 0.0)  # its running sums leave -1e-17 where an even part follows

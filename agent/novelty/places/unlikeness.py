@@ -10,7 +10,6 @@ import cv2
 import numpy as np
 
 from stillwatch.base import Commit, Composed, RecordPart, Stage, State, saved, saved_array
-from stillwatch.epochs import Models
 from stillwatch.features import Rows
 from stillwatch.novelty.places.baseline import Baseline
 from stillwatch.novelty.places.coherence import Coherence
@@ -75,7 +74,7 @@ class Unlikeness(Composed):
         """Every kind of visits that is remembered, the most frequent first."""
         return self._visits.kinds
 
-    def judge(self, rows: Rows, models: Models, t_ns: int) -> Judgement:
+    def judge(self, rows: Rows, t_ns: int) -> Judgement:
         """Judge a frame at stream time `t_ns`; it teaches nothing. A grid of another shape makes places void."""
         baseline = self._baseline_of(rows)
         n, grid = len(rows.plain), rows.grid_shape
@@ -99,7 +98,7 @@ class Unlikeness(Composed):
         rarity, before = baseline.level.rarity(value), found or Precedents()
         stands_out = self._stands_out[:n]
         who = (sightings, before, stands_out)
-        return Judgement(unlikeness, weights, None, regions, (level,), value, rarity, *who, weather)
+        return Judgement(unlikeness, weights, regions, (level,), value, rarity, *who, weather)
 
     def _weigh_places(self, baseline: Baseline, weights: np.ndarray) -> None:
         """Write what a place's traffic leaves of who is seen there: ever less, once it is known who comes."""

@@ -107,3 +107,19 @@ def test_a_state_that_does_not_fit_its_counts_is_refused(changed):
     watch(seen, [ground(1), ground(2)])
     with pytest.raises(SnapshotError, match="patch memory"):
         memory().restore(seen.state() | changed)
+
+
+def test_what_waits_has_the_same_bits_after_a_restart_whatever_waited_there_before():
+    seen, again = memory(), memory()
+    watch(seen, (ground(i)[:60] for i in range(6)))
+    again.restore(seen.state())
+    for one in (seen, again):
+        watch(one, (ground(i)[:30] for i in range(6)), begin_s=20.0)
+    for name, array in seen.state().items():
+        np.testing.assert_array_equal(array, again.state()[name], name)
+
+
+def test_a_memory_of_a_few_seconds_takes_its_own_state():
+    seen = memory(horizon_s=2.0)
+    watch(seen, (ground(i) for i in range(60)))
+    memory(horizon_s=2.0).restore(seen.state())

@@ -97,3 +97,30 @@ def test_absurd_distances_have_a_highest_deviation():
 def test_more_places_than_there_is_room_for_are_refused():
     with pytest.raises(SnapshotError, match="10 x 12 places, at most 60 fit"):
         UsualDistances(60).restore(watched(2).state())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_even_part_below_one_that_varies_keeps_all_finite_and_its_state_fits(seed):
+    usual, rng = UsualDistances(SHAPE[0] * SHAPE[1]), np.random.default_rng(seed)
+    for _ in range(200):
+        near = rng.gamma(2.0, size=SHAPE).astype(np.float32)
+        near[6:] = 0.0
+        usual.learn(near, EVERYWHERE)
+        assert np.isfinite(deviations(usual, near)).all()
+    usual.restore(usual.state())
+
+
+def test_a_place_that_never_varied_may_begin_to():
+    usual = UsualDistances(SHAPE[0] * SHAPE[1])
+    for _ in range(30):
+        usual.learn(np.full(SHAPE, 0.2, np.float32), EVERYWHERE)
+    for i in range(500):
+        usual.learn(distances(i), EVERYWHERE)
+    assert abs(float(np.median(deviations(usual, distances(999))))) < 1.0
+
+
+def test_an_absurd_state_is_refused():
+    state = watched(5).state()
+    for name in ("view.middle", "view.deviation", "mean", "variance"):
+        with pytest.raises(SnapshotError, match=name.split(".")[-1]):
+            UsualDistances(120).restore(state | {name: np.full_like(state[name], 1e200)})

@@ -37,7 +37,7 @@ LEARNT = round(LEARN_S * RATE_HZ)
 class Thing:
     """Something with its foot at (x, z) at frame `met`, going so many lengths a frame, there from `first` to `last`.
 
-    tall: lengths. usual: of a kind known from the start. sunk: share under water.
+    tall: heights of the camera. usual: of a kind known from the start. sunk: share under water.
     """
 
     sprite: np.ndarray
@@ -158,12 +158,17 @@ class Ahead:
         pose = self.poses[at]
         cos, sin = np.cos(pose.heading), np.sin(pose.heading)
         thing = Thing(sprite, pose.x + ahead * sin, pose.z + ahead * cos, tall, False, (speed * cos, -speed * sin), at)
-        return replace(thing, first=max(at - frames, 0), last=at + frames)
+        first, last = max(at - frames, 0), min(at + frames, N_FRAMES - 1)
+        while first > 0 and self._shown(thing, first) is not None:
+            first -= 1
+        while last < N_FRAMES - 1 and self._shown(thing, last) is not None:
+            last += 1  # it comes and goes outside of the view, wherever that turns
+        return replace(thing, first=first, last=last)
 
     def _passing(self, rng: np.random.Generator, data: pathlib.Path, kinds: list[str], usual: bool) -> list[Thing]:
         """Return what passes a buoy: usual kinds from the start, or new ones after LEARN_S."""
         things: list[Thing] = []
-        at = 0 if usual else LEARNT + int(rng.integers(50, 80))
+        last, at = LEARNT, 0 if usual else LEARNT + int(rng.integers(50, 80))
         while at < N_FRAMES - (1 if usual else 30):
             kind = str(rng.choice(kinds)) if usual else kinds.pop()
             which = int(rng.integers(2 if usual else len(coded_pictures(data, kind))))
@@ -171,10 +176,13 @@ class Ahead:
             speed = float(rng.choice([-1.0, 1.0]) * rng.uniform(0.03, 0.06)) * ahead / 2
             tall = float(rng.uniform(0.15, 0.3) if usual else rng.uniform(0.3, 0.6)) * ahead / 2
             sprite = _mirrored(rng, actor(data, kind, which))
-            things.append(replace(self._across(sprite, at, ahead, speed, tall, CROSSING), usual=usual, sunk=0.08))
-            seen = [] if usual else self._seen(things[-1])
-            at += int(rng.integers(30, 60)) if usual else 60 + int(rng.integers(0, 30))
-            at = max(at, seen[-1] + APART + CROSSING) if seen else at
+            thing = replace(self._across(sprite, at, ahead, speed, tall, CROSSING), usual=usual, sunk=0.08)
+            seen = [] if usual else self._seen(thing)
+            at += int(rng.integers(30, 60))
+            if usual or (seen and seen[0] >= last + APART):
+                things.append(thing)
+                last = seen[-1] if seen else last
+                at = at if usual else max(at, last + APART + CROSSING)
         return things
 
     # -- truth -----------------------------------------------------------------------------------------------

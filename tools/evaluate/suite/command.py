@@ -150,8 +150,8 @@ def by_group(rows: list[dict]) -> dict[str, dict]:
     parts = {group: [row for row in rows if row["group"] == group] for group in GROUPS}
     parts["start, looped"] = [row for row in parts["start"] if row["clip"].endswith(" loop")]
     parts["start, not looped"] = [row for row in parts["start"] if not row["clip"].endswith(" loop")]
-    parts["moving, quiet"] = [row for row in parts["moving"] if not row["events_total"]]
-    parts["made, quiet"] = [row for row in parts["made"] if not row["events_total"]]
+    for group in ("made", "moving", "ahead"):
+        parts[f"{group}, quiet"] = [row for row in parts[group] if not row["events_total"]]
     return {name: summary(part) for name, part in parts.items() if part}
 
 

@@ -2,7 +2,8 @@
 
 Called by tools/evaluate/suite/ahead.py. It must not know where the camera goes, nor what is new.
 
-Units: lengths are in heights of the camera over the ground; z is ahead of the camera, x to its right.
+Units: what lies on the ground is measured in lengths, of which the camera is CAMERA_TALL high; how tall things are, in
+heights of the camera: a thing of 1 reaches to the horizon. z is ahead of the camera, x to its right.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from stillwatch.tools.evaluate.suite.actors import placed
 from stillwatch.tools.evaluate.suite.worlds import HEIGHT, WIDTH
 
 FOCAL_PX = 0.9 * WIDTH
-CAMERA_TALL = 0.6  # of a length, how high the camera is: things of .3 to .7 reach to about its height
+CAMERA_TALL = 0.6  # lengths, how high the camera is over the ground
 NEAREST, FARTHEST = 0.5, 9.0  # lengths between which things are drawn
 PANORAMA_PX = 6 * WIDTH  # of the sky, all around
 BLURRED_FROM = 1.5  # lengths: texture farther away is averaged
@@ -155,7 +156,8 @@ class Sea:
 def standing(sprite: np.ndarray, x: float, z: float, tall: float, sunk: float, pose: Pose, horizon_px: float):
     """Return (rows, columns, part) of a thing in a view, as `placed`, and its height in pixels; None outside.
 
-    sprite : (h, w, 4) uint8 BGRA;  x, z : of its foot, in the world;  tall : lengths;  sunk : share under water
+    sprite : (h, w, 4) uint8 BGRA;  x, z : of its foot, in the world;  tall : heights of the camera;
+    sunk : share under water
     """
     away = (x - pose.x, z - pose.z)
     cos, sin = np.cos(pose.heading), np.sin(pose.heading)
@@ -177,7 +179,7 @@ def standing(sprite: np.ndarray, x: float, z: float, tall: float, sunk: float, p
 
 
 def ahead_of(tall_px: float, tall: float) -> float:
-    """Return how far ahead a thing of a height in lengths is, that is so many pixels high."""
+    """Return how many lengths ahead a thing is that is so many pixels high; tall : heights of the camera."""
     return FOCAL_PX * CAMERA_TALL * tall / tall_px
 
 

@@ -65,7 +65,7 @@ def told(strategy: Unlikeness, scene: Scene, where, n, begin=0, rate=5) -> list[
     found = []
     for i in range(begin, begin + n):
         rows = rows_of(scene.frame(*where(i)))
-        judgement = strategy.judge(rows, MODELS, round(i / rate * NS))
+        judgement = strategy.judge(rows, round(i / rate * NS))
         strategy.learn(rows, judgement, round(i / rate * NS), in_event=judgement.rarity >= TOLD)
         if judgement.rarity >= TOLD:
             found.append(i)
@@ -80,7 +80,7 @@ def test_each_view_of_the_camera_has_a_baseline_of_its_own_that_is_found_again()
         """Watch a still scene; return the last frame's judgement."""
         for i in range(begin, begin + n):
             rows = replace(rows_of(scene.frame()), view=view)
-            judgement = strategy.judge(rows, MODELS, i * NS // 5)
+            judgement = strategy.judge(rows, i * NS // 5)
             strategy.learn(rows, judgement, i * NS // 5, in_event=False)
         return judgement
 
@@ -104,12 +104,12 @@ def test_a_shadow_on_the_wall_is_not_news_and_who_stands_in_it_is():
 
     for i in range(150):
         rows = lit(scene.frame(), 1.0)
-        strategy.learn(rows, strategy.judge(rows, MODELS, i * NS // 5), i * NS // 5, in_event=False)
+        strategy.learn(rows, strategy.judge(rows, i * NS // 5), i * NS // 5, in_event=False)
     dark = scene.frame()
-    assert strategy.judge(lit(dark, 0.6, told=False), MODELS, 30 * NS).stands_out.mean() > 0.2
+    assert strategy.judge(lit(dark, 0.6, told=False), 30 * NS).stands_out.mean() > 0.2
     # Two columns beside the shadow's edge are in light that their neighbours have half of.
-    assert strategy.judge(lit(dark, 0.6), MODELS, 30 * NS).stands_out.reshape(GRID)[:, :4].mean() < 0.02
-    there = strategy.judge(lit(scene.frame((4, 0)), 0.6), MODELS, 30 * NS).stands_out.reshape(GRID)
+    assert strategy.judge(lit(dark, 0.6), 30 * NS).stands_out.reshape(GRID)[:, :4].mean() < 0.02
+    there = strategy.judge(lit(scene.frame((4, 0)), 0.6), 30 * NS).stands_out.reshape(GRID)
     assert there[5:8, 1:4].all()
     assert not there[:2, :4].any()
 
@@ -124,7 +124,7 @@ def test_a_quiet_place_is_silent_and_who_crosses_it_is_told_where_they_are():
     assert told(strategy, scene, crossing(150), 200) == list(
         range(151, 156)
     )  # who is there for one frame is nobody yet
-    judgement = strategy.judge(rows_of(scene.frame((4, 6))), MODELS, 41 * NS)
+    judgement = strategy.judge(rows_of(scene.frame((4, 6))), 41 * NS)
     x0, y0, x1, y1 = judgement.regions[0].box
     assert x0 <= 6 / 16 < 11 / 16 <= x1
     assert y0 <= 4 / 12 < 9 / 12 <= y1
@@ -183,7 +183,7 @@ def test_once_it_is_known_who_comes_a_place_that_never_rests_is_as_quiet_as_an_e
         picture = scene.frame(*crowd(i)).reshape(*GRID, DIMS)
         picture[7:12, i - 1800 : i - 1795] = other.frame((7, 2)).reshape(*GRID, DIMS)[7:12, 2:7]  # who never came
         rows = rows_of(picture.reshape(N, DIMS))
-        judgement = strategy.judge(rows, MODELS, i * NS // 5)
+        judgement = strategy.judge(rows, i * NS // 5)
         strategy.learn(rows, judgement, i * NS // 5, in_event=False)
     assert judgement.statistics[0] > LEAST_LEVEL
     assert judgement.value > 0.9 * judgement.statistics[0] / LEAST_LEVEL_DEVIATION
@@ -194,7 +194,7 @@ def test_masked_places_are_never_told():
     told(strategy, scene, lambda i: [], 100)
     valid = np.ones(GRID, bool)
     valid[3:10] = False
-    judgement = strategy.judge(rows_of(scene.frame((4, 6)), valid.ravel()), MODELS, 21 * NS)
+    judgement = strategy.judge(rows_of(scene.frame((4, 6)), valid.ravel()), 21 * NS)
     assert judgement.regions == []
 
 
@@ -203,7 +203,7 @@ def test_a_grid_of_another_shape_begins_anew():
     told(strategy, scene, lambda i: [], 60)
     rows = rows_of(scene.frame())
     turned = replace(rows, grid_shape=GRID[::-1])
-    assert strategy.judge(turned, MODELS, 13 * NS).statistics == (0.0,)
+    assert strategy.judge(turned, 13 * NS).statistics == (0.0,)
 
 
 def test_a_restored_strategy_judges_with_the_same_bits():
@@ -214,7 +214,7 @@ def test_a_restored_strategy_judges_with_the_same_bits():
     def watch(strategy, begin, end):
         values = []
         for i in range(begin, end):
-            judgement = strategy.judge(frames[i], MODELS, i * NS // 5)
+            judgement = strategy.judge(frames[i], i * NS // 5)
             values.append((judgement.value, judgement.deviations.tobytes()))
             strategy.learn(frames[i], judgement, i * NS // 5, in_event=False)
         return values
@@ -240,7 +240,7 @@ def test_rain_is_no_news_and_who_comes_in_it_is_told():
     for i in range(300, 400):
         where = [(4, i - 370)] if 370 <= i < 386 else []
         rows = rows_of(scene.frame(*where) + rain())
-        judgement = strategy.judge(rows, MODELS, round(i / 5 * NS))
+        judgement = strategy.judge(rows, round(i / 5 * NS))
         strategy.learn(rows, judgement, round(i / 5 * NS), in_event=judgement.rarity >= TOLD)
         found += [i] * (judgement.rarity >= TOLD)
     assert [i for i in found if not 370 <= i < 387] == []
