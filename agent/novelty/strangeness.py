@@ -13,7 +13,15 @@ from stillwatch.features import CONTEXT_DIMS, Rows
 from stillwatch.novelty.calibration import RarityCalibration, RunningSpread
 from stillwatch.novelty.patch_memory import PatchMemory
 from stillwatch.novelty.regions import novel_regions
-from stillwatch.novelty.rules import COLOUR_WEIGHT, LEAST_SPREAD, NEIGHBOURS, NS, SETTLING_FRAMES, STRIDE
+from stillwatch.novelty.rules import (
+    CALIBRATION_FRAMES,
+    COLOUR_WEIGHT,
+    LEAST_SPREAD,
+    NEIGHBOURS,
+    NS,
+    SETTLING_FRAMES,
+    STRIDE,
+)
 from stillwatch.novelty.strategy import Judgement, Sizes
 from stillwatch.novelty.usual_distances import UsualDistances
 from stillwatch.novelty.visits import Kind, Over
@@ -102,15 +110,16 @@ class Strangeness(Composed):
     def learn(self, rows: Rows, judgement: Judgement | None, t_ns: int, *, in_event: bool) -> list[Over]:
         """Let a frame teach what is usual; events are remembered, and teach nothing of what is usual.
 
-        Before there is a model, rows are kept all the same, so that the first one has something to be judged by. A
-        frame that was judged before anything was kept, teaches nothing of what is usual.
+        Before there is a model, rows are kept all the same, so that the first one has something to be judged by.
+        Frames that were judged before anything was kept have a statistic of 0: some of them are the usual that an
+        event in the first seconds is measured against, more of them would make all that follows strange.
         """
         grid = rows.grid_shape
         valid, is_known = thinned(rows.valid, grid), self._memory.knows
         self._memory.learn(looks_of(rows)[valid], t_ns)
-        if judgement is None or not is_known:
+        if judgement is None or not (is_known or self._frames.scored < CALIBRATION_FRAMES):
             return []
-        if not in_event:
+        if is_known and not in_event:
             small = thinned_shape(grid)
             self._usual.learn(thinned(judgement.surprise, grid).reshape(small), valid.reshape(small))
         frames, statistic = self._frames, judgement.statistics[0]
