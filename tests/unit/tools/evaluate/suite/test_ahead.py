@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 from data_location import data_dir
+from made_worlds import without_news
 
 from stillwatch.tools.evaluate.suite.ahead import LEARN_S, SHOWN_PX, STYLES, Ahead
 from stillwatch.tools.evaluate.suite.scenery import CAMERA_TALL, FOCAL_PX, Pose, Rays, ahead_of, standing
@@ -27,15 +28,6 @@ made = functools.cache(Ahead)  # tests look at them, and leave them as they were
 @pytest.fixture(scope="module", params=[1, 3, 5])
 def world(request, data):
     return made(request.param, data)
-
-
-def without_news(world, i):
-    """Return frame i of the same world when nothing new ever came."""
-    whole, world.things = world.things, [thing for thing in world.things if thing.usual]
-    try:
-        return world.render(i)
-    finally:
-        world.things = whole
 
 
 def test_pictures_differ_by_news_where_it_counts_and_nowhere_that_is_judged(world):

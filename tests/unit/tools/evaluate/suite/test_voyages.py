@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 from data_location import data_dir
+from made_worlds import without_news
 
 from stillwatch.tools.evaluate.suite.voyages import COURSES, LEARN_S, Pose, Voyage
 
@@ -21,15 +22,6 @@ made = functools.cache(Voyage)  # tests look at them, and leave them as they wer
 @pytest.fixture(scope="module", params=[0, 2, 3])
 def voyage(request, data):
     return made(request.param, data)
-
-
-def without_news(voyage, i):
-    """Return frame i of the same world when nothing new ever came."""
-    whole, voyage.things = voyage.things, [thing for thing in voyage.things if thing.usual]
-    try:
-        return voyage.render(i)
-    finally:
-        voyage.things = whole
 
 
 def test_pictures_differ_by_news_within_the_truth_and_nowhere_else(voyage):
