@@ -26,7 +26,7 @@ from stillwatch.base import RealClock, UsageError
 from stillwatch.tools.ground_thin_folder import ThinFolder
 from stillwatch.tools.shared import hold_out, print_json, stop_on_signals, words, write_image
 from stillwatch.transport.disk import write_durably
-from stillwatch.transport.mirror import ModelMirror
+from stillwatch.transport.mirror import MixtureSummary, ModelMirror
 from stillwatch.transport.thin import (
     HEADER_BYTES,
     PRESETS,
@@ -248,10 +248,10 @@ class ThinStation:
     def save_models(self) -> None:
         """Tell the models that changed and keep them as files; one that the disk refuses is kept at the next time."""
         self._saved_ns = self._clock.monotonic_ns()
-        for channel in sorted(self._untold):
-            self._tell_model(channel)
         for channel in sorted(self._untold | self._unkept):
             summary, path = self.mirrors[channel].summary(), self._folder / f"model-{MODELS[channel]}.npz"
+            if channel in self._untold:
+                self._tell_model(channel, summary)
             fields = {} if summary is None else {n: getattr(summary, n) for n in summary.__dataclass_fields__}
             known = {name: value for name, value in fields.items() if value is not None}
             if not known or _keep(path, known):
@@ -262,7 +262,7 @@ class ThinStation:
                 self._tell("refused", line, {"model": MODELS[channel], "reason": "no room"})
         self._untold.clear()
 
-    def _tell_model(self, channel: int) -> None:
+    def _tell_model(self, channel: int, summary: MixtureSummary | None) -> None:
         """Tell a model that changed, and write it among the folder's messages."""
         mirror = self.mirrors[channel]
         if largest := mirror.ranking[:_LARGEST]:
@@ -270,7 +270,6 @@ class ThinStation:
             line = f"model {MODELS[channel]}: the largest of {mirror.n_components} are {named}"
             told = {"model": MODELS[channel], "n_components": mirror.n_components, "largest": largest}
             self._tell("model", line, told)
-        summary = mirror.summary()
         if summary is not None:
             self._messages.model(summary)
 

@@ -12,9 +12,9 @@ from stillwatch.base import (
     Array,
     Commit,
     Restorable,
-    SnapshotError,
     State,
     check_arrays,
+    check_room,
     prepare_record,
     record_state,
     saved,
@@ -87,14 +87,12 @@ class UsualDistances(Restorable):
 
         A grid of another shape makes all that was known void. A masked place is taken for what is usual anywhere.
         """
-        view = self._view
         if not valid.any():
             return
-        if distances.shape != (view.rows, view.columns):
-            view.rows, view.columns = distances.shape
-            view.frames, view.middle, view.deviation = 0, 0.0, 0.0
-            mean, variance = self._tables()
-            mean[:] = variance[:] = 0.0
+        if distances.shape != (self._view.rows, self._view.columns):
+            self._view = _View(*distances.shape)
+            self._mean[:], self._variance[:] = 0.0, 0.0
+        view = self._view
         low, middle, high = (float(value) for value in np.quantile(distances[valid], (0.25, 0.5, 0.75)))
         view.frames = min(view.frames + 1, USUAL_FRAMES)
         view.middle += (middle - view.middle) / view.frames
@@ -131,8 +129,7 @@ class UsualDistances(Restorable):
         own, arrays = split_off("view", state)
         prepare_record(view, own, "usual distances")()
         n = view.rows * view.columns
-        if n > len(self._mean):
-            raise SnapshotError(f"usual distances: {view.rows} x {view.columns} places, at most {len(self._mean)} fit")
+        check_room(n, len(self._mean), "usual distances")
         highest = {"mean": FARTHEST, "variance": FARTHEST**2}
         places = {name: Array(np.float64, (n,), low=0.0, high=high) for name, high in highest.items()}
         check_arrays(arrays, places, "usual distances")

@@ -95,7 +95,7 @@ def test_absurd_distances_have_a_highest_deviation():
 
 
 def test_more_places_than_there_is_room_for_are_refused():
-    with pytest.raises(SnapshotError, match="10 x 12 places, at most 60 fit"):
+    with pytest.raises(SnapshotError, match="usual distances: the saved state has 120 places, there is room for 60"):
         UsualDistances(60).restore(watched(2).state())
 
 

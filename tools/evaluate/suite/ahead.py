@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stillwatch.tools.evaluate.suite.actors import FAINTEST, KINDS, actor, coded_pictures, paste
-from stillwatch.tools.evaluate.suite.clips import Stream, read_picture, stamp_ns
+from stillwatch.tools.evaluate.suite.clips import Stream, read_picture, rendered
 from stillwatch.tools.evaluate.suite.scenery import Haze, Land, Pose, Rays, Sea, ahead_of, rock, sky, sky_seen, standing
 from stillwatch.tools.evaluate.suite.voyages import ground
 from stillwatch.tools.evaluate.suite.worlds import HEIGHT, LEARN_S, N_FRAMES, RATE_HZ, TOLERANCE_FRAMES, WIDTH, troubled
@@ -151,14 +151,14 @@ class Ahead:
 
     def _crossing(self, rng: np.random.Generator, sprite: np.ndarray, at: int) -> Thing:
         speed = float(rng.choice([-1.0, 1.0]) * rng.uniform(0.05, 0.09))
-        return self._across(sprite, at, float(rng.uniform(1.2, 2.5)), speed, float(rng.uniform(0.3, 0.7)), CROSSING)
+        return self._across(sprite, at, float(rng.uniform(1.2, 2.5)), speed, float(rng.uniform(0.3, 0.7)))
 
-    def _across(self, sprite: np.ndarray, at: int, ahead: float, speed: float, tall: float, frames: int) -> Thing:
+    def _across(self, sprite: np.ndarray, at: int, ahead: float, speed: float, tall: float) -> Thing:
         """Return a thing that is straight ahead at frame `at` and crosses the view."""
         pose = self.poses[at]
         cos, sin = np.cos(pose.heading), np.sin(pose.heading)
         thing = Thing(sprite, pose.x + ahead * sin, pose.z + ahead * cos, tall, False, (speed * cos, -speed * sin), at)
-        first, last = max(at - frames, 0), min(at + frames, N_FRAMES - 1)
+        first, last = max(at - CROSSING, 0), min(at + CROSSING, N_FRAMES - 1)
         while first > 0 and self._shown(thing, first) is not None:
             first -= 1
         while last < N_FRAMES - 1 and self._shown(thing, last) is not None:
@@ -176,7 +176,7 @@ class Ahead:
             speed = float(rng.choice([-1.0, 1.0]) * rng.uniform(0.03, 0.06)) * ahead / 2
             tall = float(rng.uniform(0.15, 0.3) if usual else rng.uniform(0.3, 0.6)) * ahead / 2
             sprite = _mirrored(rng, actor(data, kind, which))
-            thing = replace(self._across(sprite, at, ahead, speed, tall, CROSSING), usual=usual, sunk=0.08)
+            thing = replace(self._across(sprite, at, ahead, speed, tall), usual=usual, sunk=0.08)
             seen = [] if usual else self._seen(thing)
             at += int(rng.integers(30, 60))
             if usual or (seen and seen[0] >= last + APART):
@@ -239,12 +239,7 @@ class Ahead:
 
     def stream(self) -> Stream:
         """Return the world as what is watched."""
-
-        def pictures():
-            for i in range(self.n_frames):
-                yield i, self.render(i), stamp_ns(i, self.rate_hz)
-
-        return Stream(f"ahead {self.seed}", self.rate_hz, self.truth(), pictures)
+        return rendered(f"ahead {self.seed}", self)
 
 
 def course(style: str, rng: np.random.Generator) -> tuple[list[Pose], list[float]]:
@@ -274,8 +269,3 @@ def course(style: str, rng: np.random.Generator) -> tuple[list[Pose], list[float
 def _mirrored(rng: np.random.Generator, sprite: np.ndarray) -> np.ndarray:
     """Return a sprite as it is or as a mirror has it."""
     return sprite if rng.random() < 0.5 else np.ascontiguousarray(sprite[:, ::-1])
-
-
-def make_ahead(seed: int, data: pathlib.Path) -> Ahead:
-    """Return the world of a seed."""
-    return Ahead(seed, data)

@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stillwatch.tools.evaluate.suite.ahead import make_ahead
+from stillwatch.tools.evaluate.suite.ahead import Ahead
 from stillwatch.tools.evaluate.suite.clips import CLIPS, Clip, Stream, clip, stamp_ns
 from stillwatch.tools.evaluate.suite.quiet import QuietHours
 from stillwatch.tools.evaluate.suite.transforms import TRANSFORMS, transformed, views_changed
@@ -178,7 +178,7 @@ def stream_of(case: Case, data: pathlib.Path) -> Stream:
     if case.group == "moving":
         return make_voyage(case.seed, data).stream()
     if case.group == "ahead":
-        return make_ahead(case.seed, data).stream()
+        return Ahead(case.seed, data).stream()
     if case.group == "quiet":
         return QuietHours(case.seed, case.hours, data).stream()
     if case.group == "long":

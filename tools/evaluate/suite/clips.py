@@ -8,6 +8,7 @@ import json
 import pathlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import cv2
 import numpy as np
@@ -39,6 +40,27 @@ class Stream:
     rate_hz: float
     truth: Truth
     pictures: Callable[[], Iterator[tuple[int, np.ndarray, int]]]
+
+
+class Rendered(Protocol):
+    """A world whose frames can be had one by one."""
+
+    n_frames: int
+    rate_hz: float
+
+    def truth(self) -> Truth: ...
+
+    def render(self, i: int) -> np.ndarray: ...
+
+
+def rendered(name: str, world: Rendered) -> Stream:
+    """Return a world as what is watched, frame by frame."""
+
+    def pictures():
+        for i in range(world.n_frames):
+            yield i, world.render(i), stamp_ns(i, world.rate_hz)
+
+    return Stream(name, world.rate_hz, world.truth(), pictures)
 
 
 @dataclass(frozen=True, slots=True)

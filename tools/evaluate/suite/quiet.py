@@ -9,7 +9,7 @@ import pathlib
 import numpy as np
 
 from stillwatch.tools.evaluate.suite import transforms
-from stillwatch.tools.evaluate.suite.clips import Stream, stamp_ns
+from stillwatch.tools.evaluate.suite.clips import Stream, rendered
 from stillwatch.tools.evaluate.suite.plates import plate
 from stillwatch.tools.evaluate.truth import Truth
 
@@ -32,6 +32,8 @@ class QuietHours:
     hours : float
     data : pathlib.Path
     """
+
+    rate_hz = RATE_HZ
 
     def __init__(self, seed: int, hours: float, data: pathlib.Path):
         rng = np.random.default_rng([seed, 7])
@@ -64,9 +66,4 @@ class QuietHours:
 
     def stream(self) -> Stream:
         """Return the hours as what is watched."""
-
-        def pictures():
-            for i in range(self.n_frames):
-                yield i, self.render(i), stamp_ns(i, RATE_HZ)
-
-        return Stream(f"quiet {self.seed}", RATE_HZ, self.truth(), pictures)
+        return rendered(f"quiet {self.seed}", self)

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from stillwatch.tools.evaluate.suite.actors import KINDS, actor, coded_pictures, paste, sized
-from stillwatch.tools.evaluate.suite.clips import Stream, read_picture, stamp_ns
+from stillwatch.tools.evaluate.suite.clips import Stream, read_picture, rendered
 from stillwatch.tools.evaluate.suite.plates import FLOORS
 from stillwatch.tools.evaluate.suite.worlds import HEIGHT, LEARN_S, N_FRAMES, RATE_HZ, TOLERANCE_FRAMES, WIDTH, troubled
 from stillwatch.tools.evaluate.truth import Truth, merged, runs_of
@@ -167,12 +167,7 @@ class Voyage:
 
     def stream(self) -> Stream:
         """Return the world as what is watched."""
-
-        def pictures():
-            for i in range(self.n_frames):
-                yield i, self.render(i), stamp_ns(i, self.rate_hz)
-
-        return Stream(f"voyage {self.seed}", self.rate_hz, self.truth(), pictures)
+        return rendered(f"voyage {self.seed}", self)
 
 
 def ground(data: pathlib.Path, rng: np.random.Generator) -> np.ndarray:

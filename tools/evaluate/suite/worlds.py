@@ -18,7 +18,7 @@ import numpy as np
 
 from stillwatch.tools.evaluate.suite import transforms
 from stillwatch.tools.evaluate.suite.actors import KINDS, actor, coded_pictures, paste, placed, sized
-from stillwatch.tools.evaluate.suite.clips import Stream, stamp_ns
+from stillwatch.tools.evaluate.suite.clips import Stream, rendered
 from stillwatch.tools.evaluate.suite.plates import plate, strip
 from stillwatch.tools.evaluate.truth import Truth, merged
 
@@ -238,12 +238,7 @@ class MadeWorld:
 
     def stream(self) -> Stream:
         """Return the world as what is watched."""
-
-        def pictures():
-            for i in range(self.n_frames):
-                yield i, self.render(i), stamp_ns(i, self.rate_hz)
-
-        return Stream(f"world {self.seed}", self.rate_hz, self.truth(), pictures)
+        return rendered(f"world {self.seed}", self)
 
 
 def troubled(
