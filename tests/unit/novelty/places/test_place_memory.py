@@ -54,6 +54,18 @@ def test_what_a_place_always_shows_is_usual_and_something_else_is_not():
     assert np.delete(told, 7).max() < 0.7
 
 
+def test_an_edge_of_one_grey_level_on_a_wall_that_never_changed_is_nothing():
+    """A codec rounds noise away until a wall repeats itself exactly, then moves the edges between its levels."""
+    wall = np.zeros((PLACES, DIMS), np.float32)
+    seen = memory()
+    watch(seen, (wall for _ in range(200)))
+    edge, thing = wall.copy(), wall.copy()
+    edge[:20, 0] = 0.005  # a descriptor's length, as rows of a flat patch have it from a step of one level of 256
+    thing[:20, 0] = 0.05
+    assert unlikeness(seen, edge).max() < 0.25
+    assert unlikeness(seen, thing)[:20].min() > 2.0
+
+
 def test_what_is_like_its_place_in_other_light_is_so_and_nothing_is_less_like_it():
     looks, look = scene(1)
     seen = memory()
