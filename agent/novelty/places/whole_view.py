@@ -103,10 +103,12 @@ class WholeView(Recorded):
         known = np.flatnonzero(both.any(axis=1) & (views.at_ns[: views.held] <= t_ns - apart_ns))
         if len(known) < LEAST_VIEWS:
             return 0.0
-        steps = (views.kept[known] - self._look) / self._unit
+        steps, compared = views.kept[known] - self._look, both[known]
+        steps[..., -_CHROMA:] -= _middles(steps[..., -_CHROMA:], compared)
+        steps /= self._unit
         distances = np.sqrt(np.mean(steps * steps, axis=2))
-        distances[~both[known]] = np.inf
-        ranks = (VIEW_UNCHANGED_SHARE * both[known].sum(axis=1)).astype(int)
+        distances[~compared] = np.inf
+        ranks = (VIEW_UNCHANGED_SHARE * compared.sum(axis=1)).astype(int)
         far = np.sort(distances, axis=1)[np.arange(len(known)), ranks]
         like = math.ceil(VIEW_LIKE_SHARE * len(known)) - 1
         return float(np.partition(far, like)[like])
@@ -173,3 +175,13 @@ class WholeView(Recorded):
         """Return the bytes of all arrays."""
         own = self._unit.nbytes + self._look.nbytes + self._seen.nbytes
         return {"whole view": record_bytes(self._views) + own}
+
+
+def _middles(steps: np.ndarray, compared: np.ndarray) -> np.ndarray:
+    """Return the lower middle value of the steps of the blocks that are compared, (n, 1, n_values) float32.
+
+    steps : ndarray of shape (n, n_blocks, n_values), float32;  compared : (n, n_blocks) bool, one in each row and more
+    """
+    in_order = np.sort(np.where(compared[..., None], steps, np.float32(np.inf)), axis=1)
+    middles = (compared.sum(axis=1) - 1) // 2
+    return np.take_along_axis(in_order, middles[:, None, None], axis=1)

@@ -18,14 +18,22 @@ SNOW = np.linspace(0.2, 0.6, DIMS, dtype=np.float32)  # what it does to every ro
 EVERYWHERE = (slice(0, 16), slice(0, 24))
 
 
-def rows_of(t_s: float, patches=None, by=0.0, valid=None) -> Rows:
-    """Rows of a place under noise; those of `patches`, slices of the grid, are changed by `by`."""
+COLOURS = np.random.default_rng(6).normal(0.0, 0.3, (N, 3)).astype(np.float32)
+
+
+def rows_of(t_s: float, patches=None, by=0.0, valid=None, light=(0.0, 0.0)) -> Rows:
+    """Rows of a place under noise; those of `patches`, slices of the grid, are changed by `by`.
+
+    light : logarithms of blue and of red over green that the camera's white balance adds, one for all or a place each
+    """
     plain = PLACES + np.random.default_rng(round(t_s * 1000)).normal(0.0, 0.05, (N, DIMS)).astype(np.float32)
     if patches is not None:
         plain.reshape(*GRID, DIMS)[patches] += by
     valid, blank = np.ones(N, bool) if valid is None else valid, np.zeros((N, 3), np.float32)
+    colours = COLOURS + np.random.default_rng(round(t_s * 999)).normal(0.0, 0.02, (N, 3)).astype(np.float32)
+    colours[:, 1:] += light
     return Rows(
-        patches=plain, plain=plain, valid=valid, centres=blank[:, :2], grid_shape=GRID, colours=blank,
+        patches=plain, plain=plain, valid=valid, centres=blank[:, :2], grid_shape=GRID, colours=colours,
         frame=blank[0], rule=FIXED, ready=True, words=blank, word_valid=valid, word_shape=GRID,
     )  # fmt: skip
 
@@ -89,6 +97,24 @@ def test_weather_that_fills_a_quarter_of_the_time_is_usual_and_other_weather_is_
     t_s = watch(view, VIEW_APART_S, t_s)
     assert weight(view, t_s, patches=EVERYWHERE, by=SNOW) == 1.0
     assert weight(view, t_s, patches=EVERYWHERE, by=-SNOW) == 0.0
+
+
+def test_a_white_balance_that_is_set_anew_leaves_everything_judged_and_colours_that_change_place_by_place_nothing():
+    """Who came after such a step was not seen for as long as had been watched before it, at most two minutes."""
+    view = made()
+    end = watch(view, 60)
+    patchwork = np.random.default_rng(7).choice([-0.5, 0.5], (4, 4, 2)).repeat(4, axis=0).repeat(6, axis=1)
+    assert weight(view, end, light=(-0.13, 0.11)) == 1.0
+    assert weight(view, end, light=(-0.13, 0.11), patches=EVERYWHERE, by=SNOW) == 0.0
+    assert weight(view, end, light=patchwork.reshape(N, 2)) == 0.0
+
+
+def test_masked_blocks_have_no_part_in_what_all_share():
+    view = made()
+    valid = np.zeros(GRID, bool)
+    valid[:, :6] = True
+    end = watch(view, 60, valid=valid.ravel())
+    assert weight(view, end, valid=valid.ravel(), light=(-0.13, 0.11)) == 1.0
 
 
 def test_masked_blocks_say_nothing():
