@@ -111,7 +111,8 @@ class _Open:
     last_novel_ns, told_ns: its last novel frame, and when a person was last told. cause: why it was not told yet.
     small: the rare frames before this one had no region of the least size.
     last_box, last_end_ns: strongest box and end of the last event told of, -1 before the first.
-    subsided_ns: since when little is left of the open event, -1 while it is not so. left: highest score since then.
+    subsided_ns: since when little is left of the open event, -1 while it is not so, or since when what is left of the
+    last one was looked at anew. left: highest score since then.
     level: what is left of the last event, -1 without. level_ns: last frame above the lower threshold.
     settled: the first minutes are over, with the alerts that they took.
     """
@@ -307,15 +308,17 @@ class EventLife(Composed):
     def _subside(self, frame: Frame, score: Score) -> list[EventRecord]:
         """End the open event when little is left of it, and remember how much: that much is no new event.
 
-        How much is measured until it ends and then kept: a level that followed the score afterwards would climb along
-        with whoever comes into view slowly, and hide them.
+        How much is measured until it ends, and may only fall from then on: a level that followed the score up would
+        climb along with whoever comes into view slowly, and hide them.
         """
         now = self._now
         if score.rarity >= self._config.clear_rarity:
             now.level_ns = frame.t_ns
         elif frame.t_ns - now.level_ns >= self._config.gap_s * NS:
             now.level = -1.0
-        if now.id < 0 or now.over or score.value >= SUBSIDED * self._peak.value:
+        is_open = now.id >= 0
+        goes_on = now.over or score.value >= SUBSIDED * self._peak.value if is_open else now.level < 0.0
+        if goes_on:
             now.subsided_ns = -1
             return []
         if now.subsided_ns < 0:
@@ -323,8 +326,12 @@ class EventLife(Composed):
         now.left = max(now.left, score.value)
         if frame.t_ns - now.subsided_ns < self._config.gap_s * NS:
             return []
-        now.subsided_ns, now.level = -1, now.left
-        return self._end(frame)
+        now.subsided_ns = -1
+        if is_open:
+            now.level = now.left
+            return self._end(frame)
+        now.level = min(now.level, now.left)
+        return []
 
     def _new_id(self) -> int:
         now = self._now

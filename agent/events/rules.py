@@ -8,7 +8,7 @@ NS = 1_000_000_000  # ns a second
 # -- the life of an alert ------------------------------------------------------------------------------------
 
 SAME_PLACE = 0.25  # share of the smaller box: from this overlap with the last event's, a new one is at the same place
-SUBSIDED = 0.5  # of an event's peak: below this for `gap_s` it is over, even if not all is usual again
+SUBSIDED = 0.7  # of an event's peak: below this for `gap_s` it is over, and what is left is what it left behind
 RISEN = 1.35  # times what is left of the last event: from here something else has come
 MOST_PER_HOUR = 3600.0  # alerts: one a second is no budget any more
 

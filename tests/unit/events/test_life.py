@@ -76,7 +76,7 @@ def test_an_alert_says_when_it_began_and_how_rare():
 
 
 def test_it_stays_open_above_the_lower_threshold_and_ends_a_gap_after_the_last_rare_frame():
-    told = play(EventLife(CONFIG), [500] * 3 + [25] * 5 + [1] * 20)
+    told = play(EventLife(CONFIG), [500] * 3 + [90] * 5 + [1] * 20)
     assert phases(told) == [(2, "new"), (12, "end")]
     assert told[-1][1].duration_s == pytest.approx(0.7)
     assert {record.id for _, record in told} == {0}
@@ -257,6 +257,25 @@ def test_an_event_of_which_little_is_left_ends_though_not_all_is_usual_again():
     assert phases(told)[0] == (2, "new")
     assert phases(told)[-1] == (15, "end")
     assert sum(record.phase == "new" for _, record in told) == 1
+
+
+def test_an_event_of_which_two_thirds_are_left_for_a_while_is_over_and_the_next_visit_is_told():
+    """What was put down goes on to be unlike its place for seconds, and the hand comes back within them."""
+    hand, left, elsewhere = 1e6, 6e3, score(1e6, RIGHT)  # values of 13.8 and 8.7
+    told = play(EventLife(CONFIG), [hand] * 10 + [left] * 12 + [elsewhere] * 5)
+    assert [(i, r.phase) for i, r in told if r.phase != "update"] == [(2, "new"), (15, "end"), (24, "new")]
+
+
+def test_a_visit_that_wavers_is_one_event():
+    wavers = [1e6, 1e6, 1e6, 6e3, 6e3, 6e3] * 8  # less than three tenths off, or for less than the gap
+    assert sum(r.phase == "new" for _, r in play(EventLife(CONFIG), wavers)) == 1
+
+
+def test_what_is_left_may_fade_and_what_comes_then_is_measured_against_the_rest():
+    fading = [6e3] * 8 + [200] * 12
+    weaker = [score(3e3, RIGHT)] * 4  # 1.5 times what is left by then, and less than was left at first
+    told = play(EventLife(CONFIG), [1e6] * 10 + fading + weaker)
+    assert [(i, r.phase) for i, r in told if r.phase == "new"] == [(2, "new"), (32, "new")]
 
 
 def test_what_is_left_is_no_new_event_but_something_that_rises_above_it_is():
