@@ -173,6 +173,30 @@ def strobe(picture, i, rng):
     return _clipped(picture * np.float32(0.6)) if i % 2 else picture
 
 
+def auto_exposure(picture, i, rng):
+    """Auto-exposure that holds the mean at 110 grey levels: whoever is dark brightens all the rest."""
+    return _clipped(picture * np.float32(110.0 / max(float(picture.mean()), 1.0)))
+
+
+def foliage(picture, i, rng):
+    """Leaves in the wind over half of the view: up to 3 pixels across and 2 down, each part in its own time."""
+    height, width = picture.shape[:2]
+    rows, columns = np.mgrid[:height, :width].astype(np.float32)
+    leaves = cv2.GaussianBlur((field(height, width, 40.0, 3) > 0.0).astype(np.float32), (0, 0), 8.0)
+    x = columns + leaves * np.float32(3.0) * np.sin(np.float32(0.9 * i) + 0.05 * rows)
+    y = rows + leaves * np.float32(2.0) * np.sin(np.float32(1.3 * i) + 0.04 * columns)
+    return cv2.remap(picture, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+
+
+def infrared(picture, i, rng):
+    """A camera's own lamps by night: no colour, less light towards the edges, noise of 4 grey levels."""
+    height, width = picture.shape[:2]
+    rows, columns = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j].astype(np.float32)
+    grey = cv2.cvtColor(picture, cv2.COLOR_BGR2GRAY) * (1.0 - 0.35 * (rows**2 + columns**2))
+    noisy = grey + rng.normal(0.0, 4.0, grey.shape).astype(np.float32)
+    return cv2.cvtColor(_clipped(noisy), cv2.COLOR_GRAY2BGR)
+
+
 @dataclass(frozen=True, slots=True)
 class Transform:
     """A rule, the clips that it makes sense on, and of how many pictures one is shown."""
@@ -204,6 +228,9 @@ TRANSFORMS: dict[str, Transform] = {
     "marine_snow": Transform(marine_snow, SEA),
     "turbidity": Transform(turbidity, SEA),
     "strobe": Transform(strobe, SEA),
+    "auto_exposure": Transform(auto_exposure),
+    "foliage": Transform(foliage),
+    "infrared": Transform(infrared),
 }
 
 

@@ -1,5 +1,6 @@
 """Transforms change what they say, keep shape and type, and give the same picture again."""
 
+import cv2
 import numpy as np
 import pytest
 
@@ -111,3 +112,29 @@ def test_shake_displaces_by_about_two_pixels(pictures):
     ramp = np.repeat(np.tile(np.arange(96, dtype=np.uint8)[None, :, None], (72, 1, 1)), 3, axis=2)
     moves = [np.median(at("shake", ramp, i)[36, 20:76, 0] - ramp[36, 20:76, 0]) for i in range(200)]
     assert np.std(moves) == pytest.approx(2.0, abs=0.5)
+
+
+def test_auto_exposure_holds_the_mean_whoever_comes(pictures):
+    dark_visitor = pictures[0].copy()
+    dark_visitor[10:50, 30:60] = 10
+    alone, beside = at("auto_exposure", pictures[0], 0), at("auto_exposure", dark_visitor, 0)
+    assert (alone.mean(), beside.mean()) == pytest.approx((110, 110), abs=1.0)
+    assert beside[60:, :20].mean() > 1.1 * alone[60:, :20].mean()
+
+
+def test_leaves_move_by_up_to_three_pixels_in_half_of_the_view_and_the_rest_stands():
+    ramp = np.repeat(np.tile(np.arange(240, dtype=np.uint8)[None, :, None], (180, 1, 1)), 3, axis=2)
+    moves = np.stack([at("foliage", ramp, i)[20:-20, 20:-20, 0] - ramp[20:-20, 20:-20, 0] for i in range(0, 40, 3)])
+    farthest = np.abs(moves).max(axis=0)
+    assert farthest.max() == pytest.approx(3.0, abs=1.0)
+    assert 0.2 < (farthest >= 2).mean() < 0.8
+    assert (farthest == 0).any()
+
+
+def test_infrared_has_no_colour_less_light_at_the_edges_and_noise(pictures):
+    light = np.full((72, 96, 3), 180, np.uint8)
+    night = at("infrared", light, 0)
+    assert np.array_equal(night[..., 0], night[..., 2])
+    assert night[34:38, 46:50].mean() == pytest.approx(180, abs=4)
+    assert night[:4, :4].mean() == pytest.approx(180 * 0.3, abs=12)
+    assert (night[30:40, 40:56, 0] - cv2.blur(night[30:40, 40:56, 0], (5, 5))).std() == pytest.approx(4.0, abs=1.5)
