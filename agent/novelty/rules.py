@@ -34,9 +34,7 @@ LEAST_DEVIATION = 1e-3  # units of descriptors: of rows that all are alike
 
 # -- the spread of frames ------------------------------------------------------------------------------------
 
-SPREAD_CLIP = 2.5  # deviations: how far one frame may pull the spread
-SPREAD_DOUBTED_SHARE = 0.3  # of what others teach: an event nobody noticed must not hide the next
-SPREAD_PRIOR_FRAMES = 10  # frames that the expected deviation counts for
+SPREAD_QUANTILES = (0.10, 0.60)  # of all frames: events may fill four of ten, and the first ones know little
 
 # -- rarity --------------------------------------------------------------------------------------------------
 
