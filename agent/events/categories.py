@@ -92,14 +92,14 @@ class CategoryLife(Recorded):
         goes by, and what is learnt then is no category.
         """
         followed = self._followed
-        t_ns = self._watched(t_ns, score.was_judged)
+        t_ns = self._watched(t_ns, score.was_named)
         if in_event and (followed.event_models >= 0 or not followed.in_event):
             followed.event_models = followed.n_models
         followed.in_event = in_event
         ids = models[PATCHES].ids
         if models.epoch != followed.epoch:
-            self._model_changed(t_ns, ids, models.epoch, score.was_judged)
-        if not score.was_judged or score.labels is None:
+            self._model_changed(t_ns, ids, models.epoch, score.was_named)
+        if not score.was_named or score.labels is None:
             return []
         rows = self._rows_of(ids)
         counts = np.bincount(score.labels[score.labels >= 0], minlength=len(ids))[: len(ids)]
@@ -117,10 +117,10 @@ class CategoryLife(Recorded):
         followed = self._followed
         followed.id[:], followed.epoch, followed.event_models = -1, -1, -1
 
-    def _watched(self, t_ns: int, was_judged: bool) -> int:
+    def _watched(self, t_ns: int, was_named: bool) -> int:
         """Return the time by which absences are measured: the stream's, but that it stands still in weather."""
         followed = self._followed
-        if not was_judged and followed.t_ns >= 0:
+        if not was_named and followed.t_ns >= 0:
             followed.blind_ns += max(t_ns - followed.t_ns, 0)
         followed.t_ns = t_ns
         return t_ns - followed.blind_ns
@@ -133,13 +133,13 @@ class CategoryLife(Recorded):
         rows = order[np.minimum(place, FOLLOWED - 1)]
         return np.where(own[rows] == ids, rows, -1)
 
-    def _model_changed(self, t_ns: int, ids: np.ndarray, epoch: int, was_judged: bool) -> None:
+    def _model_changed(self, t_ns: int, ids: np.ndarray, epoch: int, was_named: bool) -> None:
         """Enter new components, count the life of old ones, drop those that the model dropped."""
         followed = self._followed
         followed.epoch, followed.n_models = epoch, followed.n_models + 1
         followed.id[~np.isin(followed.id, ids)] = -1
         for new in ids[~np.isin(ids, followed.id)]:
-            self._enter(int(new), t_ns, was_judged)
+            self._enter(int(new), t_ns, was_named)
         followed.epochs[followed.id >= 0] += 1
 
     def _grown(self, score: Score, ids: np.ndarray, share_like: ShareLike | None) -> list[tuple[EventKind, int]]:
@@ -178,7 +178,7 @@ class CategoryLife(Recorded):
         followed.from_event[rows[~stays & ~np.isnan(past)]] = False
         return np.asarray(rows[stays])
 
-    def _enter(self, component: int, t_ns: int, was_judged: bool) -> None:
+    def _enter(self, component: int, t_ns: int, was_named: bool) -> None:
         """Give a new component a free row, or that of the one not seen for longest; what weather taught is no thing."""
         followed = self._followed
         free = np.flatnonzero(followed.id < 0)
@@ -187,7 +187,7 @@ class CategoryLife(Recorded):
         recent = followed.event_models >= 0 and followed.n_models - followed.event_models <= BIRTH_EPOCHS
         followed.id[row], followed.born_ns[row], followed.seen_ns[row] = component, t_ns, t_ns
         followed.frames[row] = followed.epochs[row] = followed.run[row] = 0
-        followed.from_event[row] = settled and recent and was_judged
+        followed.from_event[row] = settled and recent and was_named
         followed.told[row] = followed.gone[row] = False
         followed.presence[row] = followed.usual[row] = 0.0
         followed.away_ns[row] = followed.longest_ns[row] = followed.missed_ns[row] = 0

@@ -260,7 +260,7 @@ class EventLife(Composed):
 
     def _is_unusual(self, contents: Contents, frame: Frame, score: Score) -> bool:
         """Return whether the view as a whole is news; beside an event, and in weather, it is none."""
-        busy = self.active or not score.was_judged
+        busy = self.active or not score.was_named
         return self._views.update(contents, frame.t_ns, in_event=busy, view_stays=score.view_stays)
 
     def _settle(self, watched_s: float) -> None:

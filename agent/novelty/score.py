@@ -89,6 +89,11 @@ class Score:
         return self.judgement is None or self.judgement.was_judged
 
     @property
+    def was_named(self) -> bool:
+        """Whether what is in view may be told by its name: neither weather nor another colour fills the picture."""
+        return self.judgement is None or self.judgement.was_named
+
+    @property
     def view_stays(self) -> bool:
         """Whether the camera is known to stand still: what is there now, stays there."""
         return self.rows is not None and self.rows.rule.view_stays

@@ -51,6 +51,8 @@ class Judgement:
     weather : float
         How far what is unlike its place was left out, because nearly the whole picture is or it does not stay for two
         frames: 0 not at all, 1 all of it.
+    unnamed : float
+        The same of what things are called, which another colour of the whole picture changes as well.
     """
 
     surprise: np.ndarray
@@ -63,11 +65,17 @@ class Judgement:
     precedents: Precedents = Precedents()
     stands_out: np.ndarray | None = None
     weather: float = 0.0
+    unnamed: float = 0.0
 
     @property
     def was_judged(self) -> bool:
         """Whether less than half of what is unlike its place was left out for the weather."""
         return self.weather < JUDGED
+
+    @property
+    def was_named(self) -> bool:
+        """Whether what patches and views are called is believed."""
+        return self.unnamed < JUDGED
 
 
 class Strategy(Stage, Protocol):

@@ -194,7 +194,7 @@ def play_categories(life: CategoryLife, frames: range) -> list:
     for i in frames:
         ids = np.array([0, 1, *range(5, 5 + i // 200)])
         seen = [k for k in range(len(ids)) if (i + k) % (3 + k) == 0 or k == 0]
-        score = SimpleNamespace(labels=np.repeat(seen, 6), was_judged=i % 90 < 70, view_stays=True)
+        score = SimpleNamespace(labels=np.repeat(seen, 6), was_named=i % 90 < 70, view_stays=True)
         models = Models({"patches": SimpleNamespace(ids=ids)}, epoch=i // 20, activated_frame=0)
         told.append(life.update(t_of(i), score, models, i % 200 > 180))
     return told

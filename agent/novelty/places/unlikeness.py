@@ -83,7 +83,7 @@ class Unlikeness(Composed):
         for told in (unlikeness, news):  # things cover neighbouring patches, noise does not
             told[:] = cv2.blur(told.reshape(grid), (NEIGHBOURS, NEIGHBOURS), borderType=cv2.BORDER_REPLICATE).ravel()
             told[~rows.valid] = 0.0
-        weather = self._take_off_what_is_no_thing(baseline, unlikeness, news, rows, t_ns)
+        weather, unnamed = self._take_off_what_is_no_thing(baseline, unlikeness, news, rows, t_ns)
         sightings = self._look(unlikeness, rows)
         self._weigh_places(baseline, weights)
         weights *= news
@@ -98,7 +98,7 @@ class Unlikeness(Composed):
         rarity, before = baseline.level.rarity(value), found or Precedents()
         stands_out = self._stands_out[:n]
         who = (sightings, before, stands_out)
-        return Judgement(unlikeness, weights, regions, (level,), value, rarity, *who, weather)
+        return Judgement(unlikeness, weights, regions, (level,), value, rarity, *who, weather, unnamed)
 
     def _weigh_places(self, baseline: Baseline, weights: np.ndarray) -> None:
         """Write what a place's traffic leaves of who is seen there: ever less, once it is known who comes."""
@@ -124,19 +124,20 @@ class Unlikeness(Composed):
 
     def _take_off_what_is_no_thing(
         self, baseline: Baseline, unlikeness: np.ndarray, news: np.ndarray, rows: Rows, t_ns: int
-    ) -> float:
+    ) -> tuple[float, float]:
         """Weigh down what was elsewhere in the last frame, as drops are, and a picture that is another everywhere.
 
-        Return how far all that stands out was left out, 0 to 1.
+        Return how far all that stands out was left out, and what things are called, 0 to 1.
         """
         stands_out, weights = self._stands_out[: len(news)], self._weights[: len(news)]
         np.greater_equal(unlikeness, UNLIKE, out=stands_out)
         believed = self._coherence.weights(stands_out, rows.grid_shape, t_ns, weights)
-        judged = baseline.whole_view.weight(rows, t_ns) if stands_out.any() else 1.0
+        view = baseline.whole_view
+        judged, named = view.weights(rows, t_ns) if stands_out.any() else (1.0, view.named)
         weights *= judged
         unlikeness *= weights
         news *= weights
-        return 1.0 - believed * judged
+        return 1.0 - believed * judged, 1.0 - believed * named
 
     def _strangest(self, baseline: Baseline, sightings: list[Sighting], weights: np.ndarray) -> float:
         """Return the highest value of a visit of a new kind, by itself: as if nothing else were, nor ever was, there.

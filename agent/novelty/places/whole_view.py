@@ -38,7 +38,7 @@ class _Views:
 
     seen: blocks that were not masked; at_ns: stream time of each look; held: looks kept; offered: candidates, up to
     the horizon; turns: all; sample_ns: stream time of the next one; first_ns: of the first. follows: an event is open
-    that began in a frame that was judged.
+    that began in a frame that was judged. named: how far names counted at the newest candidate.
     """
 
     kept: np.ndarray
@@ -50,6 +50,7 @@ class _Views:
     sample_ns: int = saved(0, low=0)
     first_ns: int = saved(0, low=0)
     follows: bool = saved(False)
+    named: float = saved(1.0, low=0.0, high=1.0)
 
 
 class WholeView(Recorded):
@@ -87,14 +88,29 @@ class WholeView(Recorded):
         """Forget everything: the grid has another shape, or the camera another view."""
         self._views = self._empty()
 
-    def weight(self, rows: Rows, t_ns: int) -> float:
-        """Return how far what is unlike its place counts in the frame at stream time `t_ns`, 0 to 1."""
-        if self._views.follows:
-            return 1.0
-        return float(np.clip((VIEW_CHANGED - self.change(rows, t_ns)) / (VIEW_CHANGED - VIEW_SAME), 0.0, 1.0))
+    @property
+    def named(self) -> float:
+        """How far names counted lately, 0 to 1: where nothing is unlike its place, no frame is looked at for them."""
+        return self._views.named
 
-    def change(self, rows: Rows, t_ns: int) -> float:
-        """Return how far nearly every block is from what it usually looks like, in units; 0 where that is unknown."""
+    def weights(self, rows: Rows, t_ns: int) -> tuple[float, float]:
+        """Return how far what is unlike its place counts in the frame at stream time `t_ns`, 0 to 1; how far names do.
+
+        Names of patches and topics have colours in them: a white balance that was set anew makes all of them others.
+        """
+        if self._views.follows:
+            return 1.0, 1.0
+        of_things, of_names = (
+            float(np.clip((VIEW_CHANGED - change) / (VIEW_CHANGED - VIEW_SAME), 0.0, 1.0))
+            for change in self.changes(rows, t_ns)
+        )
+        return of_things, of_names
+
+    def changes(self, rows: Rows, t_ns: int) -> tuple[float, float]:
+        """Return how far nearly every block is from what it usually looks like, in units; zeros where that is unknown.
+
+        The second has what all blocks share of a change of colour in it.
+        """
         views = self._views
         apart_ns = min(VIEW_APART_S * NS, (t_ns - views.first_ns) / 2)
         self._look_at(rows)
@@ -102,15 +118,19 @@ class WholeView(Recorded):
         both = views.seen[: views.held] & self._seen
         known = np.flatnonzero(both.any(axis=1) & (views.at_ns[: views.held] <= t_ns - apart_ns))
         if len(known) < LEAST_VIEWS:
-            return 0.0
+            return 0.0, 0.0
         steps, compared = views.kept[known] - self._look, both[known]
+        with_all = self._change(steps, compared)
         steps[..., -_CHROMA:] -= _middles(steps[..., -_CHROMA:], compared)
-        steps /= self._unit
-        distances = np.sqrt(np.mean(steps * steps, axis=2))
+        return self._change(steps, compared), with_all
+
+    def _change(self, steps: np.ndarray, compared: np.ndarray) -> float:
+        """Return the change in units of the steps to looks, (n, n_blocks, n_dims), of which blocks are compared."""
+        distances = np.sqrt(np.mean((steps / self._unit) ** 2, axis=2))
         distances[~compared] = np.inf
         ranks = (VIEW_UNCHANGED_SHARE * compared.sum(axis=1)).astype(int)
-        far = np.sort(distances, axis=1)[np.arange(len(known)), ranks]
-        like = math.ceil(VIEW_LIKE_SHARE * len(known)) - 1
+        far = np.sort(distances, axis=1)[np.arange(len(steps)), ranks]
+        like = math.ceil(VIEW_LIKE_SHARE * len(steps)) - 1
         return float(np.partition(far, like)[like])
 
     def learn(self, rows: Rows, t_ns: int, *, follows: bool) -> None:
@@ -122,6 +142,7 @@ class WholeView(Recorded):
         views.follows = follows
         if views.turns and t_ns < views.sample_ns:
             return
+        _, views.named = self.weights(rows, t_ns)
         views.first_ns = views.first_ns if views.turns else t_ns
         views.sample_ns = t_ns + round(VIEWS_S * NS)
         place = place_of_next(views.held, VIEWS, views.offered, self._generator, self._horizon)

@@ -72,7 +72,7 @@ def play_whole_view(view: WholeView, frames: range) -> list:
         plain = rng.normal(i // 10 % 4 == 3, 0.05, (PLACES, DIMS)).astype(np.float32)
         colours, valid = rng.normal(0.0, 0.05, (PLACES, 3)).astype(np.float32), rng.random(PLACES) < 0.9
         rows = SimpleNamespace(plain=plain, colours=colours, valid=valid, grid_shape=GRID)
-        told.append((view.change(rows, 2 * t_of(i)), view.weight(rows, 2 * t_of(i))))
+        told.append((view.changes(rows, 2 * t_of(i)), view.weights(rows, 2 * t_of(i))))
         view.learn(rows, 2 * t_of(i), follows=i % 20 == 0)
     return told
 

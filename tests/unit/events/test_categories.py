@@ -23,14 +23,14 @@ class Story:
         self.ids = np.array([0, 1])
         self.happened = []
 
-    def play(self, seconds, seen, in_event=False, every=15, was_judged=True, share_like=None):
+    def play(self, seconds, seen, in_event=False, every=15, was_named=True, share_like=None):
         for _ in range(round(seconds * RATE)):
             if self.frame % every == 0:
                 self.epoch += 1
             labels = np.concatenate([np.full(9, int(np.flatnonzero(self.ids == i)[0])) for i in seen])
             models = Models({"patches": SimpleNamespace(ids=self.ids)}, epoch=self.epoch, activated_frame=0)
             t_ns = (self.frame + 1) * 1_000_000_000 // RATE
-            score = SimpleNamespace(labels=labels, was_judged=was_judged, view_stays=self.view_stays)
+            score = SimpleNamespace(labels=labels, was_named=was_named, view_stays=self.view_stays)
             told = self.life.update(t_ns, score, models, in_event, share_like)
             self.happened += [(kind, component, round(self.frame / RATE, 1)) for kind, component in told]
             self.frame += 1
@@ -148,7 +148,7 @@ def test_frames_whose_patches_were_not_named_tell_nothing_of_who_is_there():
     story = settled().play(120, [0, 1])
     models = Models({"patches": SimpleNamespace(ids=story.ids)}, epoch=story.epoch, activated_frame=0)
     t_ns = story.frame * 1_000_000_000 // RATE
-    unnamed = SimpleNamespace(labels=None, was_judged=True)
+    unnamed = SimpleNamespace(labels=None, was_named=True)
     later = [story.life.update(t_ns + k * 200_000_000, unnamed, models, False) for k in range(50)]
     assert later == [[]] * 50
     assert story.play(20, [0, 1]).happened == []
@@ -204,17 +204,17 @@ def test_a_component_that_the_model_merged_away_is_not_missed():
 
 
 def test_in_weather_nothing_is_missed_nothing_returns_and_nothing_new_becomes_known():
-    story = settled().play(120, [0, 1]).play(60, [0], was_judged=False).play(30, [0, 1])
+    story = settled().play(120, [0, 1]).play(60, [0], was_named=False).play(30, [0, 1])
     assert story.happened == []
     story = settled().play(3, [0, 1], in_event=True).learn(5).play(20, [0, 1, 5]).play(900, [0, 1])
     before = len(story.happened)
-    assert story.play(5, [0, 1, 5], was_judged=False).happened[before:] == []
-    story = settled().play(3, [0, 1], in_event=True).learn(5).play(60, [0, 1, 5], was_judged=False).play(60, [0, 1, 5])
+    assert story.play(5, [0, 1, 5], was_named=False).happened[before:] == []
+    story = settled().play(3, [0, 1], in_event=True).learn(5).play(60, [0, 1, 5], was_named=False).play(60, [0, 1, 5])
     assert story.happened == []
 
 
 def test_time_that_went_by_in_weather_is_no_absence():
-    story = settled(vanish_s=20.0).play(120, [0, 1]).play(10, [0]).play(300, [0], was_judged=False).play(9, [0])
+    story = settled(vanish_s=20.0).play(120, [0, 1]).play(10, [0]).play(300, [0], was_named=False).play(9, [0])
     assert story.happened == []
     assert [kind for kind, _, _ in story.play(3, [0]).happened] == ["vanished"]
 

@@ -89,6 +89,26 @@ def test_each_view_of_the_camera_has_a_baseline_of_its_own_that_is_found_again()
     assert watch(there, 0, 1, 132).stands_out.mean() > 0.3  # where nobody says so, what is other is news
 
 
+def test_after_a_step_of_the_white_balance_who_comes_is_told_and_names_are_not_believed():
+    strategy, scene = make(), Scene()
+
+    def watch(n, begin, white, *corners):
+        """Watch frames whose colours all have a shift; return the last one's judgement."""
+        for i in range(begin, begin + n):
+            rows = rows_of(scene.frame(*corners))
+            colours = rows.colours + np.random.default_rng(i).normal(0.0, 0.01, rows.colours.shape) + white
+            rows = replace(rows, colours=colours.astype(np.float32))
+            judgement = strategy.judge(rows, i * NS // 5)
+            strategy.learn(rows, judgement, i * NS // 5, in_event=False)
+        return judgement
+
+    calm = watch(150, 0, 0.0)
+    assert calm.was_judged and calm.was_named
+    warm = watch(5, 150, (0.0, -0.12, 0.12))
+    assert warm.was_judged and not warm.was_named and warm.rarity < TOLD
+    assert watch(3, 155, (0.0, -0.12, 0.12), (4, 6)).rarity >= TOLD
+
+
 def test_a_shadow_on_the_wall_is_not_news_and_who_stands_in_it_is():
     strategy, scene = make(), Scene()
     contrast, bright = np.full(N, 0.5, np.float32), np.full(N, 160.0, np.float32)

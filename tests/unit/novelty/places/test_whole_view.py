@@ -51,7 +51,11 @@ def watch(view: WholeView, seconds: float, begin_s=0.0, **shown) -> float:
 
 
 def weight(view: WholeView, t_s: float, **shown) -> float:
-    return view.weight(rows_of(t_s, **shown), round(t_s * NS))
+    return view.weights(rows_of(t_s, **shown), round(t_s * NS))[0]
+
+
+def weight_of_names(view: WholeView, t_s: float, **shown) -> float:
+    return view.weights(rows_of(t_s, **shown), round(t_s * NS))[1]
 
 
 def test_before_anything_is_known_every_frame_is_judged():
@@ -61,8 +65,9 @@ def test_before_anything_is_known_every_frame_is_judged():
 def test_a_calm_frame_is_judged_and_one_that_is_another_everywhere_is_not():
     view = made()
     end = watch(view, 60)
-    assert weight(view, end) == 1.0
+    assert weight(view, end) == weight_of_names(view, end) == 1.0
     assert weight(view, end, patches=EVERYWHERE, by=SNOW) == 0.0
+    assert weight_of_names(view, end, patches=EVERYWHERE, by=SNOW) == 0.0
 
 
 @pytest.mark.parametrize("patches", [(slice(0, 16), slice(0, 12)), (slice(4, 10), slice(6, 12))])
@@ -105,8 +110,19 @@ def test_a_white_balance_that_is_set_anew_leaves_everything_judged_and_colours_t
     end = watch(view, 60)
     patchwork = np.random.default_rng(7).choice([-0.5, 0.5], (4, 4, 2)).repeat(4, axis=0).repeat(6, axis=1)
     assert weight(view, end, light=(-0.13, 0.11)) == 1.0
+    assert weight_of_names(view, end, light=(-0.13, 0.11)) == 0.0
     assert weight(view, end, light=(-0.13, 0.11), patches=EVERYWHERE, by=SNOW) == 0.0
     assert weight(view, end, light=patchwork.reshape(N, 2)) == 0.0
+
+
+def test_names_are_looked_at_with_each_candidate_whatever_stands_out():
+    view = made()
+    end = watch(view, 60)
+    assert view.named == 1.0
+    end = watch(view, VIEWS_S, end, light=(-0.13, 0.11))
+    assert view.named == 0.0
+    watch(view, VIEWS_S, end)
+    assert view.named == 1.0
 
 
 def test_masked_blocks_have_no_part_in_what_all_share():
@@ -156,8 +172,8 @@ def test_a_grid_of_three_rows_is_looked_at_in_fewer_blocks():
 
     for i in range(60):
         view.learn(rows(0.0), round(i * VIEWS_S * NS), follows=False)
-    assert view.weight(rows(0.0), 13 * NS) == 1.0
-    assert view.weight(rows(1.0), 13 * NS) == 0.0
+    assert view.weights(rows(0.0), 13 * NS) == (1.0, 1.0)
+    assert view.weights(rows(1.0), 13 * NS) == (0.0, 0.0)
 
 
 def test_change_is_the_distance_that_its_definition_says():
@@ -166,20 +182,26 @@ def test_change_is_the_distance_that_its_definition_says():
     n = round(seconds / VIEWS_S)
     assert n < VIEWS, "none is left to chance"
     watch(view, seconds)
-    shown = {"patches": (slice(0, 16), slice(0, 20)), "by": 0.05}
+    shown = {"patches": (slice(0, 16), slice(0, 20)), "by": 0.05, "light": (-0.05, 0.02)}
 
     def look(rows):
-        blocks = rows.plain.reshape(4, 4, 4, 6, DIMS).astype(float).transpose(0, 2, 1, 3, 4).reshape(16, 24, DIMS)
-        return np.hstack([blocks.mean(axis=1), np.zeros((16, 2))])
+        values = np.hstack([rows.plain, rows.colours[:, 1:]]).astype(float)
+        return values.reshape(4, 4, 4, 6, DIMS + 2).transpose(0, 2, 1, 3, 4).reshape(16, 24, DIMS + 2).mean(axis=1)
+
+    def change(steps):
+        far = [sorted(np.sqrt(((step / unit) ** 2).mean(axis=1)))[int(16 * VIEW_UNCHANGED_SHARE)] for step in steps]
+        return sorted(far)[math.ceil(VIEW_LIKE_SHARE * len(steps)) - 1]
 
     kept = np.array([look(rows_of(i * VIEWS_S)) for i in range(n)])
     apart = np.sort(np.abs(kept - np.median(kept, axis=0)), axis=0)[int(0.3 * (n - 1))]
     unit = np.maximum(apart, 0.5 * np.median(apart))
-    old = [k for i, k in enumerate(kept) if i * VIEWS_S <= seconds / 2]
     now = look(rows_of(seconds, **shown))
-    far = [sorted(np.sqrt((((k - now) / unit) ** 2).mean(axis=1)))[int(16 * VIEW_UNCHANGED_SHARE)] for k in old]
-    expected = sorted(far)[math.ceil(VIEW_LIKE_SHARE * len(old)) - 1]
-    assert view.change(rows_of(seconds, **shown), round(seconds * NS)) == pytest.approx(expected, rel=1e-3)
+    steps = [k - now for i, k in enumerate(kept) if i * VIEWS_S <= seconds / 2]
+    shared = [np.append(np.zeros(DIMS), np.sort(step[:, DIMS:], axis=0)[7]) for step in steps]  # the eighth of sixteen
+    same_white = [step - all_share for step, all_share in zip(steps, shared, strict=True)]
+    told = view.changes(rows_of(seconds, **shown), round(seconds * NS))
+    assert told == pytest.approx((change(same_white), change(steps)), rel=1e-3)
+    assert told[1] > 1.1 * told[0]
 
 
 def test_memory_is_what_it_says_whatever_was_watched():
