@@ -44,7 +44,8 @@ class _Followed:
     presence: share of frames in which it is seen, lately; usual: what that was when it was seen last.
     epoch: of the model seen last. n_models: seen so far. event_models: how many of them when an event that no
     category was told of was open last, -1 without one. in_event: whether one is open. t_ns: stream time of the last
-    frame, -1 before the first; blind_ns: so much of it went by in weather. All other times are without that.
+    frame, -1 before the first; blind_ns: so much of it went by while names were not believed. All other times are
+    without that.
     """
 
     id: np.ndarray = saved_array((FOLLOWED,), np.int64, fill=-1, low=-1)
@@ -73,6 +74,34 @@ class _Followed:
 ShareLike = Callable[[np.ndarray], tuple[float, float]]
 
 
+@dataclass(frozen=True, slots=True)
+class _InView:
+    """A labelled frame, ids of the components that its labels are places of, and who tells how usual places look."""
+
+    score: Score
+    ids: np.ndarray
+    share_like: ShareLike | None
+
+    @property
+    def knows_places(self) -> bool:
+        """Whether the camera stands, so that somebody can tell."""
+        return self.score.view_stays and self.share_like is not None
+
+    def shares_like(self, components: np.ndarray) -> np.ndarray:
+        """Return in what share of all that was watched, and lately, each one's places looked as now, (2, n) float64.
+
+        NaN of whom the frame does not show.
+        """
+        assert self.share_like is not None
+        assert self.score.labels is not None
+        shares = np.full((2, len(components)), np.nan)
+        for n, component in enumerate(components):
+            patches = np.flatnonzero(self.score.labels == np.flatnonzero(self.ids == component)[0])
+            if len(patches) >= LEAST_PATCHES:
+                shares[:, n] = self.share_like(patches)
+        return shares
+
+
 class CategoryLife(Recorded):
     """Says what became of the components, in a table of fixed size."""
 
@@ -88,8 +117,8 @@ class CategoryLife(Recorded):
         """Take one scored frame; return (kind, component id) of what happened: new_category, returned, vanished.
 
         Nothing is told while an event is open: the alert tells of it. A new category and an absence are told after it,
-        a return is not. Frames that are hardly judged, for the weather, say nothing of who is there: for them no time
-        goes by, and what is learnt then is no category.
+        a return is not. Frames whose names are not believed, for weather or colours, say nothing of who is there: for
+        them no time goes by, and what is learnt then is no category.
         """
         followed = self._followed
         t_ns = self._watched(t_ns, score.was_named)
@@ -107,8 +136,9 @@ class CategoryLife(Recorded):
         known = rows >= 0
         seen, missing = rows[known & is_seen], rows[known & ~is_seen]
         same_picture = self._is_same_picture(seen, missing)
-        happened = self._grown(score, ids, share_like)
-        happened += self._returned(t_ns, seen, same_picture)
+        in_view = _InView(score, ids, share_like)
+        happened = self._grown(in_view)
+        happened += self._returned(t_ns, seen, same_picture, in_view)
         self._take_note(t_ns, rows[known], is_seen[known])
         return happened + self._vanished(t_ns, missing, same_picture)
 
@@ -118,7 +148,7 @@ class CategoryLife(Recorded):
         followed.id[:], followed.epoch, followed.event_models = -1, -1, -1
 
     def _watched(self, t_ns: int, was_named: bool) -> int:
-        """Return the time by which absences are measured: the stream's, but that it stands still in weather."""
+        """Return the time by which absences are measured: the stream's, but that it stands while nobody is named."""
         followed = self._followed
         if not was_named and followed.t_ns >= 0:
             followed.blind_ns += max(t_ns - followed.t_ns, 0)
@@ -142,7 +172,7 @@ class CategoryLife(Recorded):
             self._enter(int(new), t_ns, was_named)
         followed.epochs[followed.id >= 0] += 1
 
-    def _grown(self, score: Score, ids: np.ndarray, share_like: ShareLike | None) -> list[tuple[EventKind, int]]:
+    def _grown(self, in_view: _InView) -> list[tuple[EventKind, int]]:
         """What came in an event, was learnt, and has lasted.
 
         Where the camera stands it must be seen more often than not, and its places must look as in the last seconds,
@@ -150,12 +180,12 @@ class CategoryLife(Recorded):
         """
         followed = self._followed
         grown = (followed.id >= 0) & followed.from_event & ~followed.told & (followed.epochs >= LASTING_EPOCHS)
-        grown &= (followed.frames > 0) & ((followed.presence >= STAYS) | (not score.view_stays))
+        grown &= (followed.frames > 0) & ((followed.presence >= STAYS) | (not in_view.score.view_stays))
         rows = np.flatnonzero(grown)
         if followed.in_event or not len(rows):
             return []
-        if score.view_stays and share_like is not None:
-            rows = self._staying(rows, score, ids, share_like)
+        if in_view.knows_places:
+            rows = self._staying(rows, in_view)
             if not len(rows):
                 return []
         # One thing learnt is often several components: it is told once an event, by the one seen most.
@@ -163,23 +193,18 @@ class CategoryLife(Recorded):
         followed.told[rows] = True
         return [(EventKind.NEW_CATEGORY, self._most_seen(rows))]
 
-    def _staying(self, rows: np.ndarray, score: Score, ids: np.ndarray, share_like: ShareLike) -> np.ndarray:
+    def _staying(self, rows: np.ndarray, in_view: _InView) -> np.ndarray:
         """Return those rows whose places look as lately and not as before; the others are none for good.
 
         Who is not in view just now is neither.
         """
-        followed = self._followed
-        past, recent = np.full((2, len(rows)), np.nan)
-        for n, row in enumerate(rows):
-            patches = np.flatnonzero(score.labels == np.flatnonzero(ids == followed.id[row])[0])
-            if len(patches) >= LEAST_PATCHES:
-                past[n], recent[n] = share_like(patches)
+        past, recent = in_view.shares_like(self._followed.id[rows])
         stays = (past < STAYS) & (recent >= STILL)
-        followed.from_event[rows[~stays & ~np.isnan(past)]] = False
+        self._followed.from_event[rows[~stays & ~np.isnan(past)]] = False
         return np.asarray(rows[stays])
 
     def _enter(self, component: int, t_ns: int, was_named: bool) -> None:
-        """Give a new component a free row, or that of the one not seen for longest; what weather taught is no thing."""
+        """Give a new component a free row, or that of the one not seen for longest; what came unnamed is no thing."""
         followed = self._followed
         free = np.flatnonzero(followed.id < 0)
         row = int(free[0]) if len(free) else int(np.argmin(followed.seen_ns))
@@ -201,11 +226,14 @@ class CategoryLife(Recorded):
         n_missing = self._always(missing).sum()
         return bool(n_missing <= max(MOST_MISSING * (n_missing + self._always(seen).sum()), 1.0))
 
-    def _returned(self, t_ns: int, rows: np.ndarray, same_picture: bool) -> list[tuple[EventKind, int]]:
+    def _returned(
+        self, t_ns: int, rows: np.ndarray, same_picture: bool, in_view: _InView
+    ) -> list[tuple[EventKind, int]]:
         """Categories that were rare and away, and are seen again for `min_frames` labelled frames.
 
         What comes again and again is told the first time, and then after it was away for longer than ever
-        (`tell`: only the first time, or every time). In another picture none is.
+        (`tell`: only the first time, or every time). In another picture none is. Nor, where the camera stands, is what
+        is seen where all looks as in most of the time: a patch got another name, and nobody came.
         """
         followed = self._followed
         away_ns = t_ns - followed.seen_ns[rows]
@@ -215,6 +243,8 @@ class CategoryLife(Recorded):
         back = rows[fits & ((followed.run[rows] > 0) | begins)]
         followed.run[back] += 1
         due = back[(followed.run[back] == self._config.min_frames) & (followed.frames[back] > 0)]
+        if in_view.knows_places and len(due):
+            due = due[~(in_view.shares_like(followed.id[due])[0] >= STAYS)]
         longest = followed.longest_ns[due]
         told = due[is_news(self._config.tell, followed.away_ns[due], longest) & same_picture]
         followed.longest_ns[due] = np.maximum(longest, followed.away_ns[due])

@@ -111,9 +111,9 @@ class _Open:
     last_novel_ns, told_ns: its last novel frame, and when a person was last told. cause: why it was not told yet.
     small: the rare frames before this one had no region of the least size.
     last_box, last_end_ns: strongest box and end of the last event told of, -1 before the first.
-    subsided_ns: since when little is left of the open event, -1 while it is not so, or since when what is left of the
-    last one was looked at anew. left: highest score since then.
-    level: what is left of the last event, -1 without. level_ns: last frame above the lower threshold.
+    subsided_ns: since when little is left of the open event, -1 while it is not so; without one, since when its rest
+    was not measured. left: highest score since then.
+    level: what is left of the last event, negative without. level_ns: last frame above the lower threshold.
     settled: the first minutes are over, with the alerts that they took.
     """
 
@@ -221,6 +221,7 @@ class EventLife(Composed):
         records: list[EventRecord] = []
         if verdict.scene_change:
             records += self._end(frame)
+            now.level = -1.0
             if self._config.tell == "every" or not verdict.known_scene:
                 self._camera.tell(frame.t_ns)
                 records += self._instant(frame, score, EventKind.SCENE_CHANGE, -1)
@@ -253,13 +254,14 @@ class EventLife(Composed):
             return []
         self._categories.forget()
         records = self._end(frame)
+        self._now.level = -1.0  # what is left of an event is left in the other view
         is_told = turn is Turn.NEW or self._config.tell == "every"
         if is_told and self._camera.tell(frame.t_ns):
             records += self._instant(frame, score, EventKind.VIEW_CHANGED, -1)
         return records
 
     def _is_unusual(self, contents: Contents, frame: Frame, score: Score) -> bool:
-        """Return whether the view as a whole is news; beside an event, and in weather, it is none."""
+        """Return whether the view as a whole is news; beside an event, in weather and other colours it is none."""
         busy = self.active or not score.was_named
         return self._views.update(contents, frame.t_ns, in_event=busy, view_stays=score.view_stays)
 

@@ -1,6 +1,7 @@
 """How rare is this score here: fixed-size running quantiles with a half-life, and a tail for what was never seen.
 
-Called by agent/novelty/score.py. It must not decide what may be learnt: the caller leaves events out.
+Called by agent/novelty/strangeness.py, places/level.py and agent/contents/contents.py. It must not decide what may be
+learnt: the caller leaves events out.
 """
 
 import math
@@ -174,10 +175,8 @@ class RunningSpread(Recorded):
 
     def standardise(self, value: float) -> float:
         """Return by how many deviations a value is above the mean; zero before the first frame."""
-        if not self._past.weights.any():
-            return 0.0
         mean, deviation = self.usual
-        return (value - mean) / deviation
+        return (value - mean) / deviation if self._past.t_ns else 0.0
 
     def learn(self, value: float, t_ns: int) -> None:
         """Remember one frame's value at stream time `t_ns`."""

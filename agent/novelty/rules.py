@@ -14,7 +14,7 @@ LABEL_FRAMES = 4  # of so many scored frames one has its patches named: that cos
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 LONGEST_STEP_S = 10.0  # seconds from one judged frame to the next: longer ones were not watched
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
-LEAST_SPREAD = 0.8  # deviations of patches: the smallest of a moving frame's figure, and what it is taken for first
+LEAST_SPREAD = 0.8  # deviations of patches: the smallest of a moving frame's figure
 
 # -- a moving camera: what was seen of patches (patch_memory.py), and how far they usually are (usual_distances.py)
 
@@ -99,7 +99,7 @@ RETURNS_S = 0.8  # seconds between two looks at a place for what returned: away 
 LEAST_RETURNS = 6  # fewer are no habit
 RETURNS_PRIOR_S = 5.0  # seconds without a return that are taken for granted
 FIXED_POINT = 8192.0  # steps of one unit of a row: 16 bits reach to 4, rows to 2.5
-LEAST_STEPS = 32.0  # steps: an edge of one grey level moves a row by 10 to 40, and codecs leave such edges on walls
+LEAST_STEPS = 32.0  # steps: an edge of one grey level moves a row by up to 41, and codecs leave such edges on walls
 SAMPLE_S = 0.2  # seconds between candidates: closer frames say the same again
 RECENT = 8  # frames of the last seconds
 RECENT_S = 0.35  # seconds between them: with RECENT_SHARE, what stands still for two seconds is usual
@@ -144,7 +144,7 @@ VIEW_CALM_QUANTILE = 0.3  # of the kept looks, whose distances say what is usual
 LEAST_BLOCK_UNIT = 1e-4  # of a descriptor, of a still that is repeated: noise of 2.5 grey levels has three times that
 VIEW_SAME = 8.0  # units: a hand over half of the picture reaches 7, a car that comes in 6,
 VIEW_CHANGED = 14.0  # snow, fog, clouds, low bitrate 17 to 100; rain 5 to 12
-JUDGED = 0.5  # of what is unlike its place: where more was left out, no event is followed, and it is said
+JUDGED = 0.5  # of what is unlike its place: where more was left out, no event is followed, and it is said; of names too
 
 # -- a fixed camera: how often something is at a place (traffic.py) ------------------------------------------
 

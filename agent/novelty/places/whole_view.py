@@ -99,7 +99,7 @@ class WholeView(Recorded):
         Names of patches and topics have colours in them: a white balance that was set anew makes all of them others.
         """
         if self._views.follows:
-            return 1.0, 1.0
+            return 1.0, self._views.named
         of_things, of_names = (
             float(np.clip((VIEW_CHANGED - change) / (VIEW_CHANGED - VIEW_SAME), 0.0, 1.0))
             for change in self.changes(rows, t_ns)
@@ -109,7 +109,8 @@ class WholeView(Recorded):
     def changes(self, rows: Rows, t_ns: int) -> tuple[float, float]:
         """Return how far nearly every block is from what it usually looks like, in units; zeros where that is unknown.
 
-        The second has what all blocks share of a change of colour in it.
+        The first is without what all blocks share of a change of colour, where that is less: the middle one of them may
+        be of a red bus, and is no white balance then. The second has all of it.
         """
         views = self._views
         apart_ns = min(VIEW_APART_S * NS, (t_ns - views.first_ns) / 2)
@@ -122,7 +123,7 @@ class WholeView(Recorded):
         steps, compared = views.kept[known] - self._look, both[known]
         with_all = self._change(steps, compared)
         steps[..., -_CHROMA:] -= _middles(steps[..., -_CHROMA:], compared)
-        return self._change(steps, compared), with_all
+        return min(self._change(steps, compared), with_all), with_all
 
     def _change(self, steps: np.ndarray, compared: np.ndarray) -> float:
         """Return the change in units of the steps to looks, (n, n_blocks, n_dims), of which blocks are compared."""
@@ -136,7 +137,7 @@ class WholeView(Recorded):
     def learn(self, rows: Rows, t_ns: int, *, follows: bool) -> None:
         """Let the frame at stream time `t_ns` into the sample, if it is its turn and chance wants it.
 
-        follows : an event is open, and this frame was judged
+        follows : an event is open, and this frame was judged; names are believed as before it then
         """
         views = self._views
         views.follows = follows

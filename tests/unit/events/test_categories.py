@@ -109,6 +109,23 @@ def test_a_rare_category_that_was_away_returns():
     assert [(kind, component) for kind, component, _ in story.happened[before:]] == [("returned", 5)]
 
 
+@pytest.mark.parametrize(("past", "view_stays", "is_told"), [(0.1, True, True), (1.0, True, False), (1.0, False, True)])
+def test_where_all_looks_as_always_a_patch_got_another_name_and_nobody_returned(past, view_stays, is_told):
+    story = settled(view_stays=view_stays).play(3, [0, 1], in_event=True).learn(5).play(20, [0, 1, 5])
+    story.play(900, [0, 1])
+    before = len(story.happened)
+    story.play(5, [0, 1, 5], share_like=lambda patches: (past, 1.0))
+    assert [kind for kind, _, _ in story.happened[before:]] == ["returned"] * is_told
+
+
+def test_a_name_that_came_back_without_anybody_does_not_make_the_next_return_old():
+    story = settled().play(3, [0, 1], in_event=True).learn(5).play(20, [0, 1, 5]).play(900, [0, 1])
+    story.play(5, [0, 1, 5], share_like=lambda patches: (1.0, 1.0)).play(300, [0, 1])
+    before = len(story.happened)
+    story.play(5, [0, 1, 5], share_like=lambda patches: (0.1, 0.3))
+    assert [kind for kind, _, _ in story.happened[before:]] == ["returned"]
+
+
 def returns_of(tell, absences):
     """Return after which of the absences, in seconds, a rare category's return is told."""
     story, told = settled(tell=tell).play(3, [0, 1], in_event=True).learn(5).play(20, [0, 1, 5]), []

@@ -284,6 +284,14 @@ def test_what_is_left_is_no_new_event_but_something_that_rises_above_it_is():
     assert [(i, r.phase) for i, r in told if r.phase == "new"] == [(2, "new"), (42, "new")]
 
 
+def test_what_is_left_in_one_view_hides_nobody_in_another():
+    life = EventLife(CONFIG)
+    play(life, [score(1e6, view=0)] * 10 + [score(6e3, view=0)] * 10)
+    learning = [score(1, learning=True, view=1)] * 16
+    told = play(life, learning + [score(4e4, RIGHT, view=1)] * 5, first=20)
+    assert [(r.kind, r.phase) for _, r in told if r.kind == "novel"] == [("novel", "new")]
+
+
 def test_the_rest_of_an_event_may_become_usual():
     life = EventLife(CONFIG)
     play(life, [1e6] * 10 + [200] * 10)

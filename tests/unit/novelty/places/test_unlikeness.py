@@ -103,9 +103,10 @@ def test_after_a_step_of_the_white_balance_who_comes_is_told_and_names_are_not_b
         return judgement
 
     calm = watch(150, 0, 0.0)
-    assert calm.was_judged and calm.was_named
+    assert (calm.was_judged, calm.was_named) == (True, True)
     warm = watch(5, 150, (0.0, -0.12, 0.12))
-    assert warm.was_judged and not warm.was_named and warm.rarity < TOLD
+    assert (warm.was_judged, warm.was_named) == (True, False)
+    assert warm.rarity < TOLD
     assert watch(3, 155, (0.0, -0.12, 0.12), (4, 6)).rarity >= TOLD
 
 

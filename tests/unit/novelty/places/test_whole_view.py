@@ -71,10 +71,12 @@ def test_a_calm_frame_is_judged_and_one_that_is_another_everywhere_is_not():
 
 
 @pytest.mark.parametrize("patches", [(slice(0, 16), slice(0, 12)), (slice(4, 10), slice(6, 12))])
-def test_a_thing_that_fills_half_of_the_picture_is_judged_however_unlike_it_is(patches):
-    view = made()
+@pytest.mark.parametrize("colour", [(0.0, 0.0), (-0.3, 0.5), (0.15, -0.25)])
+def test_a_thing_that_fills_half_of_the_picture_is_judged_however_unlike_it_is(patches, colour):
+    view, light = made(), np.zeros((*GRID, 2))
+    light[patches] = colour
     end = watch(view, 60)
-    assert weight(view, end, patches=patches, by=5.0) == 1.0
+    assert weight(view, end, patches=patches, by=5.0, light=light.reshape(N, 2)) == 1.0
 
 
 def test_who_came_into_a_judged_picture_is_judged_until_he_has_gone():
@@ -123,6 +125,14 @@ def test_names_are_looked_at_with_each_candidate_whatever_stands_out():
     assert view.named == 0.0
     watch(view, VIEWS_S, end)
     assert view.named == 1.0
+
+
+def test_while_an_event_goes_on_names_are_believed_as_before_it():
+    view = made()
+    end = watch(view, VIEWS_S, watch(view, 60), light=(-0.13, 0.11))
+    for i in range(5):
+        view.learn(rows_of(end + i * VIEWS_S, light=(-0.13, 0.11)), round((end + i * VIEWS_S) * NS), follows=True)
+        assert view.weights(rows_of(end, light=(-0.13, 0.11)), round(end * NS)) == (1.0, 0.0)
 
 
 def test_masked_blocks_have_no_part_in_what_all_share():
