@@ -88,7 +88,7 @@ class ViewContents(Composed):
 
     def _unknown(self) -> tuple[RunningSpread, RarityCalibration]:
         """Return what is believed of a view before it was looked at."""
-        return RunningSpread(self._halflife_s, LEAST_SPREAD), RarityCalibration(self._halflife_s)
+        return RunningSpread(self._halflife_s, LEAST_SPREAD, LEAST_SPREAD), RarityCalibration(self._halflife_s)
 
     def is_due(self, t_ns: int) -> bool:
         """Whether the frame at stream time `t_ns` is to be told of and judged."""

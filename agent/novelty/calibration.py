@@ -1,12 +1,11 @@
 """How rare is this score here: fixed-size running quantiles with a half-life, and a tail for what was never seen.
 
-Called by agent/novelty/strangeness.py, places/level.py and agent/contents/contents.py. It must not decide what may be
-learnt: the caller leaves events out.
+Called by agent/novelty/strangeness.py and agent/contents/contents.py. It must not decide what may be learnt: the
+caller leaves events out.
 """
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -25,11 +24,11 @@ from stillwatch.novelty.rules import (
     PLAUSIBLE,
     PRIOR_EXCEEDANCES,
     REACH,
-    SPREAD_QUANTILES,
+    SPREAD_CLIP,
+    SPREAD_DOUBTED_SHARE,
+    SPREAD_PRIOR_FRAMES,
     TAIL_SHARE,
 )
-
-_NORMAL = NormalDist()
 
 
 @dataclass
@@ -42,10 +41,12 @@ class _Past:
 
 
 @dataclass
-class _Frames:
-    """Frames by value, decayed; stream time of the last, 0 before the first."""
+class _Moments:
+    """Mean and variance of the frames so far, how many they were, and stream time of the last."""
 
-    weights: np.ndarray = saved_array((N_BINS,), np.float64, low=0.0)
+    mean: float = saved(0.0)
+    variance: float = saved(1.0, low=0.0)
+    frames: int = saved(0, low=0)
     t_ns: int = saved(0, low=0)
 
 
@@ -145,66 +146,60 @@ class RarityCalibration(Recorded):
 
 
 class RunningSpread(Recorded):
-    """Mean and deviation of what one number a frame usually is: of the normal law with two quantiles of the past.
+    """Running mean and deviation of one number a frame: an average at first, forgetting by half-lives later.
 
-    The upper one leaves out the highest frames: an event that nobody noticed must not hide the next, nor one among the
-    first frames all that follow.
+    Values further than SPREAD_CLIP deviations from the mean count as that far, and those above it teach
+    SPREAD_DOUBTED_SHARE of what others do: an event that nobody noticed would otherwise widen the spread until the
+    next is hidden too.
 
     Parameters
     ----------
     halflife_s : float
-        Of what is remembered, in stream time.
+    typical : float
+        Deviation that is expected before anything is known; it counts for SPREAD_PRIOR_FRAMES frames.
     least : float
         Smallest deviation.
     """
 
     _where = "spread"
 
-    def __init__(self, halflife_s: float, least: float):
+    def __init__(self, halflife_s: float, typical: float, least: float):
         self._halflife_s, self._least = halflife_s, least
-        self._past = _Frames()
-        self._edges = LINEAR * np.sinh((np.arange(N_BINS + 1) * (2 * REACH) / N_BINS) - REACH)
+        self._moments = _Moments(variance=typical * typical)
 
     @property
-    def usual(self) -> tuple[float, float]:
-        """Mean and deviation; 0 and the smallest one before the first frame."""
-        if not self._past.weights.any():
-            return 0.0, self._least
-        law = normal_with(self._past.weights, self._edges, *SPREAD_QUANTILES)
-        return law.mean, max(law.stdev, self._least)
+    def mean(self) -> float:
+        return self._moments.mean
+
+    @property
+    def deviation(self) -> float:
+        return max(math.sqrt(self._moments.variance), self._least)
 
     def standardise(self, value: float) -> float:
-        """Return by how many deviations a value is above the mean; zero before the first frame."""
-        mean, deviation = self.usual
-        return (value - mean) / deviation if self._past.t_ns else 0.0
+        """Return (value - mean) / deviation; zero before the first frame."""
+        return (value - self.mean) / self.deviation if self._moments.frames else 0.0
 
     def learn(self, value: float, t_ns: int) -> None:
-        """Remember one frame's value at stream time `t_ns`."""
-        past = self._past
-        if past.t_ns:
-            past.weights *= 0.5 ** (max(t_ns - past.t_ns, 0) / 1e9 / self._halflife_s)
-        past.t_ns = max(t_ns, 1)
-        past.weights[_bin_of(value)] += 1.0
+        """Fold in one frame's value at stream time `t_ns`."""
+        moments = self._moments
+        if moments.frames == 0:
+            moments.mean = value
+        else:
+            share = running_share(moments.frames, SPREAD_PRIOR_FRAMES, t_ns - moments.t_ns, self._halflife_s)
+            limit = SPREAD_CLIP * self.deviation
+            if value - self.mean > limit:
+                share *= max(SPREAD_PRIOR_FRAMES / (SPREAD_PRIOR_FRAMES + moments.frames), SPREAD_DOUBTED_SHARE)
+            step = min(max(value - self.mean, -limit), limit)
+            moments.mean += share * step
+            moments.variance += share * (step * step - moments.variance)
+        moments.frames, moments.t_ns = moments.frames + 1, t_ns
 
     def _record(self) -> Any:
-        return self._past
+        return self._moments
 
     def memory_bytes(self) -> dict[str, int]:
-        """Return the bytes of the histogram and its edges."""
-        return {"spread": record_bytes(self._past) + self._edges.nbytes}
-
-
-def normal_with(weights: np.ndarray, edges: np.ndarray, low: float, high: float) -> NormalDist:
-    """Return the normal law that has two quantiles of a histogram, `low` and `high`.
-
-    weights : ndarray of shape (n,), float64, not all 0;  edges : (n + 1,) float64, of its bins, rising
-    """
-    shares = np.concatenate([[0.0], np.cumsum(weights)])
-    shares /= shares[-1]
-    z_low, z_high = _NORMAL.inv_cdf(low), _NORMAL.inv_cdf(high)
-    at_low, at_high = (float(np.interp(q, shares, edges)) for q in (low, high))
-    deviation = (at_high - at_low) / (z_high - z_low)
-    return NormalDist(at_low - z_low * deviation, deviation)
+        """Return the bytes of its numbers."""
+        return {"spread": record_bytes(self._moments)}
 
 
 def running_share(frames: int, prior_frames: int, elapsed_ns: int, halflife_s: float) -> float:

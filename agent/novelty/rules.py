@@ -14,7 +14,7 @@ LABEL_FRAMES = 4  # of so many scored frames one has its patches named: that cos
 SETTLING_FRAMES = 6  # scored frames until a baseline means anything
 LONGEST_STEP_S = 10.0  # seconds from one judged frame to the next: longer ones were not watched
 CALIBRATION_FRAMES = 16  # scored frames before a rarity is believed
-LEAST_SPREAD = 0.8  # deviations of patches: the smallest of a moving frame's figure
+LEAST_SPREAD = 0.8  # deviations of patches: the smallest of a moving frame's figure, and what it is taken for first
 
 # -- a moving camera: what was seen of patches (patch_memory.py), and how far they usually are (usual_distances.py)
 
@@ -34,7 +34,9 @@ LEAST_DEVIATION = 1e-3  # units of descriptors: of rows that all are alike
 
 # -- the spread of frames ------------------------------------------------------------------------------------
 
-SPREAD_QUANTILES = (0.10, 0.60)  # of all frames: events may fill four of ten, and the first ones know little
+SPREAD_CLIP = 2.5  # deviations: how far one frame may pull the spread
+SPREAD_DOUBTED_SHARE = 0.3  # of what others teach: an event nobody noticed must not hide the next
+SPREAD_PRIOR_FRAMES = 10  # frames that the expected deviation counts for
 
 # -- rarity --------------------------------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ class Strangeness(Composed):
         self._settings = settings
         self._memory = PatchMemory(sizes.n_row_dims, horizon_s=settings.halflife_s, seed=config.agent.seed)
         self._usual = UsualDistances(n)
-        self._spread = RunningSpread(settings.halflife_s, LEAST_SPREAD)
+        self._spread = RunningSpread(settings.halflife_s, LEAST_SPREAD, LEAST_SPREAD)
         self._calibration = RarityCalibration(settings.halflife_s)
         self._distances, self._deviations = np.zeros(n, np.float32), np.zeros(n, np.float32)
         self._frames = _Frames()

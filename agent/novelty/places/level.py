@@ -6,12 +6,12 @@ is, and how rare that would be.
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from stillwatch.base import Recorded, record_bytes, saved, saved_array
-from stillwatch.novelty.calibration import normal_with
 from stillwatch.novelty.rules import (
     EARLY_S,
     HIGHEST_LEVEL,
@@ -28,6 +28,8 @@ from stillwatch.novelty.rules import (
     UNLIKE,
     UPPER,
 )
+
+_NORMAL = NormalDist()
 
 
 @dataclass
@@ -83,12 +85,21 @@ class FrameLevel(Recorded):
         emptiness : float
             1 where often nothing is new: the lower half is believed. 0 where that is never so: the upper one is.
         """
-        if not self._watched.levels_s.any():
+        total = float(self._watched.levels_s.sum())
+        if total <= 0.0:
             return 0.0, 0.0
-        calm, busy = (normal_with(self._watched.levels_s, self._edges, *quantiles) for quantiles in (LOWER, UPPER))
+        shares = np.concatenate([[0.0], np.cumsum(self._watched.levels_s) / total])
+        calm, busy = (self._normal(shares, *quantiles) for quantiles in (LOWER, UPPER))
         # Where nothing is ever empty its median is the usual, whatever the fit of the upper half says of its mean.
         mean = emptiness * calm.mean + (1.0 - emptiness) * busy.mean
         return mean, emptiness * calm.stdev + (1.0 - emptiness) * busy.stdev
+
+    def _normal(self, shares: np.ndarray, low: float, high: float) -> NormalDist:
+        """Return the normal law whose two quantiles are those of what was seen."""
+        z_low, z_high = _NORMAL.inv_cdf(low), _NORMAL.inv_cdf(high)
+        at_low, at_high = (float(np.interp(q, shares, self._edges)) for q in (low, high))
+        deviation = (at_high - at_low) / (z_high - z_low)
+        return NormalDist(at_low - z_low * deviation, deviation)
 
     def standardise(self, level: float, emptiness: float, t_ns: int) -> float:
         """Return how many deviations above the usual a level is at stream time `t_ns`, alone or as far as it lasts.
