@@ -220,8 +220,7 @@ class EventLife(Composed):
         self._news.refill(frame.t_ns)
         records: list[EventRecord] = []
         if verdict.scene_change:
-            records += self._end(frame)
-            now.level = -1.0
+            records += self._break_off(frame)
             if self._config.tell == "every" or not verdict.known_scene:
                 self._camera.tell(frame.t_ns)
                 records += self._instant(frame, score, EventKind.SCENE_CHANGE, -1)
@@ -253,8 +252,7 @@ class EventLife(Composed):
         if turn is Turn.NONE:
             return []
         self._categories.forget()
-        records = self._end(frame)
-        self._now.level = -1.0  # what is left of an event is left in the other view
+        records = self._break_off(frame)
         is_told = turn is Turn.NEW or self._config.tell == "every"
         if is_told and self._camera.tell(frame.t_ns):
             records += self._instant(frame, score, EventKind.VIEW_CHANGED, -1)
@@ -319,8 +317,11 @@ class EventLife(Composed):
         elif frame.t_ns - now.level_ns >= self._config.gap_s * NS:
             now.level = -1.0
         is_open = now.id >= 0
-        goes_on = now.over or score.value >= SUBSIDED * self._peak.value if is_open else now.level < 0.0
-        if goes_on:
+        if is_open:
+            subsides = not now.over and score.value < SUBSIDED * self._peak.value
+        else:
+            subsides = now.level >= 0.0
+        if not subsides:
             now.subsided_ns = -1
             return []
         if now.subsided_ns < 0:
@@ -396,6 +397,11 @@ class EventLife(Composed):
         self._repeats.end(max(now.last_novel_ns - now.start_t_ns, 0))
         now.id, now.told, now.over, now.pending = -1, False, False, 0
         return records
+
+    def _break_off(self, frame: Frame) -> list[EventRecord]:
+        """End the open event with the picture that it was in: what is left of it, or of the last one, is left there."""
+        self._now.level = -1.0
+        return self._end(frame)
 
     def _record(self, phase: str, frame: Frame) -> EventRecord:
         now = self._now

@@ -59,9 +59,10 @@ class WholeView(Recorded):
     A block's look is the mean of its patches' rows and colour ratios, which noise hardly moves. Looks of a uniform
     sample of all frames are kept. A frame is as far from a kept one as its blocks are, all but
     VIEW_UNCHANGED_SHARE of them, in units of how far the calmer part of the kept looks is from their median, value by
-    value. Weather that fills VIEW_LIKE_SHARE of the time is usual, but none says so of itself while it begins: looks
-    of the last VIEW_APART_S do not count. Who came into a picture that was judged is judged until he has gone: a car
-    may fill all of it on its way.
+    value. What all blocks share of a change of colour is the white balance: things are judged without it, names are
+    believed with it. Weather that fills VIEW_LIKE_SHARE of the time is usual, but none says so of itself while it
+    begins: looks of the last VIEW_APART_S do not count. Who came into a picture that was judged is judged until he has
+    gone: a car may fill all of it on its way.
 
     Parameters
     ----------
@@ -100,11 +101,8 @@ class WholeView(Recorded):
         """
         if self._views.follows:
             return 1.0, self._views.named
-        of_things, of_names = (
-            float(np.clip((VIEW_CHANGED - change) / (VIEW_CHANGED - VIEW_SAME), 0.0, 1.0))
-            for change in self.changes(rows, t_ns)
-        )
-        return of_things, of_names
+        of_things, of_names = self.changes(rows, t_ns)
+        return _weight(of_things), _weight(of_names)
 
     def changes(self, rows: Rows, t_ns: int) -> tuple[float, float]:
         """Return how far nearly every block is from what it usually looks like, in units; zeros where that is unknown.
@@ -112,9 +110,13 @@ class WholeView(Recorded):
         The first is without what all blocks share of a change of colour, where that is less: the middle one of them may
         be of a red bus, and is no white balance then. The second has all of it.
         """
+        self._look_at(rows)
+        return self._changes(t_ns)
+
+    def _changes(self, t_ns: int) -> tuple[float, float]:
+        """Return `changes` of the frame that was looked at."""
         views = self._views
         apart_ns = min(VIEW_APART_S * NS, (t_ns - views.first_ns) / 2)
-        self._look_at(rows)
         # Blocks that are masked, now or then, say nothing: the others decide.
         both = views.seen[: views.held] & self._seen
         known = np.flatnonzero(both.any(axis=1) & (views.at_ns[: views.held] <= t_ns - apart_ns))
@@ -143,13 +145,14 @@ class WholeView(Recorded):
         views.follows = follows
         if views.turns and t_ns < views.sample_ns:
             return
-        _, views.named = self.weights(rows, t_ns)
+        self._look_at(rows)
+        if not follows:
+            views.named = _weight(self._changes(t_ns)[1])
         views.first_ns = views.first_ns if views.turns else t_ns
         views.sample_ns = t_ns + round(VIEWS_S * NS)
         place = place_of_next(views.held, VIEWS, views.offered, self._generator, self._horizon)
         views.offered, views.turns = min(views.offered + 1, self._horizon), views.turns + 1
         if place < VIEWS:
-            self._look_at(rows)
             views.kept[place], views.seen[place], views.at_ns[place] = self._look, self._seen, t_ns
             views.held = max(views.held, place + 1)
             self._measure()
@@ -197,6 +200,11 @@ class WholeView(Recorded):
         """Return the bytes of all arrays."""
         own = self._unit.nbytes + self._look.nbytes + self._seen.nbytes
         return {"whole view": record_bytes(self._views) + own}
+
+
+def _weight(change: float) -> float:
+    """Return how far a frame that has changed so much counts, 0 to 1."""
+    return float(np.clip((VIEW_CHANGED - change) / (VIEW_CHANGED - VIEW_SAME), 0.0, 1.0))
 
 
 def _middles(steps: np.ndarray, compared: np.ndarray) -> np.ndarray:
