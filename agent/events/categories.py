@@ -15,7 +15,10 @@ from stillwatch.events.news import is_news
 from stillwatch.events.rules import (
     ALWAYS,
     BIRTH_EPOCHS,
+    CELLS,
     FOLLOWED,
+    GAP,
+    GAP_LOOKS,
     LASTING_EPOCHS,
     LEAST_PATCHES,
     MOST_MISSING,
@@ -41,7 +44,9 @@ class _Followed:
     event. told: it was news already. gone: its absence was news already. run: frames in a row since it came back from
     an absence of away_ns; longest_ns: longest absence that it came back from before, 0 without one; missed_ns: longest
     that was told and that it came back from. with_most: of its absence nobody was told, most others were missing too.
-    presence: share of frames in which it is seen, lately; usual: what that was when it was seen last.
+    presence: share of frames in which it is seen, lately; usual: what that was when it was seen last. where: in what
+    share of the frames that show it each cell of the picture does, lately. looks: into its absence so far; gap: it
+    left one.
     epoch: of the model seen last. n_models: seen so far. event_models: how many of them when an event that no
     category was told of was open last, -1 without one. in_event: whether one is open. t_ns: stream time of the last
     frame, -1 before the first; blind_ns: so much of it went by while names were not believed. All other times are
@@ -63,12 +68,21 @@ class _Followed:
     missed_ns: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
     presence: np.ndarray = saved_array((FOLLOWED,), np.float64, low=0.0, high=1.0)
     usual: np.ndarray = saved_array((FOLLOWED,), np.float64, low=0.0, high=1.0)
+    where: np.ndarray = saved_array((FOLLOWED, CELLS * CELLS), np.float32, low=0.0, high=1.0)
+    looks: np.ndarray = saved_array((FOLLOWED,), np.int64, low=0)
+    gap: np.ndarray = saved_array((FOLLOWED,), np.bool_)
     epoch: int = saved(-1, low=-1)
     n_models: int = saved(0, low=0)
     event_models: int = saved(-1, low=-1)
     in_event: bool = saved(False)
     t_ns: int = saved(-1, low=-1)
     blind_ns: int = saved(0, low=0)
+
+
+def cells_of(grid_shape: tuple[int, ...]) -> np.ndarray:
+    """Return the cell of the picture that each patch of a grid is in, row by row, (rows * columns,) int64."""
+    rows, columns = (np.arange(length) * CELLS // length for length in grid_shape)
+    return (rows[:, None] * CELLS + columns).ravel()
 
 
 ShareLike = Callable[[np.ndarray], tuple[float, float]]
@@ -100,6 +114,28 @@ class _InView:
             if len(patches) >= LEAST_PATCHES:
                 shares[:, n] = self.share_like(patches)
         return shares
+
+    def stand_out(self, components: np.ndarray) -> np.ndarray:
+        """Return who is seen where the frame is unlike all that was seen there, (n,) bool."""
+        assert self.score.judgement is not None
+        assert self.score.labels is not None
+        unlike = self.score.judgement.stands_out
+        assert unlike is not None
+        its = self.score.labels == np.argmax(self.ids == components[:, None], axis=1)[:, None]
+        return np.asarray((its & unlike).sum(axis=1) >= GAP * its.sum(axis=1))
+
+    def shares_out(self, where: np.ndarray) -> np.ndarray:
+        """Return in what share of some things' places the frame is unlike all that was seen there, (n,) float64.
+
+        0 of what has no place of its own.
+
+        where : (n, CELLS ** 2), shares of frames
+        """
+        assert self.score.judgement is not None
+        cells, unlike = cells_of(self.score.patch_map.shape), self.score.judgement.stands_out
+        assert unlike is not None
+        its = where[:, cells] >= STAYS
+        return np.asarray((its & unlike).sum(axis=1) / np.maximum(its.sum(axis=1), 1))
 
 
 class CategoryLife(Recorded):
@@ -140,7 +176,8 @@ class CategoryLife(Recorded):
         happened = self._grown(in_view)
         happened += self._returned(t_ns, seen, same_picture, in_view)
         self._take_note(t_ns, rows[known], is_seen[known])
-        return happened + self._vanished(t_ns, missing, same_picture)
+        self._note_where(score, rows, seen)
+        return happened + self._vanished(t_ns, missing, same_picture, in_view)
 
     def forget(self) -> None:
         """Know nobody any more: the camera has another view, in which who is always there is somebody else."""
@@ -214,6 +251,7 @@ class CategoryLife(Recorded):
         followed.frames[row] = followed.epochs[row] = followed.run[row] = 0
         followed.from_event[row] = settled and recent and was_named
         followed.told[row] = followed.gone[row] = False
+        followed.where[row] = 0.0
         followed.presence[row] = followed.usual[row] = 0.0
         followed.away_ns[row] = followed.longest_ns[row] = followed.missed_ns[row] = 0
 
@@ -233,7 +271,7 @@ class CategoryLife(Recorded):
 
         What comes again and again is told the first time, and then after it was away for longer than ever
         (`tell`: only the first time, or every time). In another picture none is. Nor, where the camera stands, is what
-        is seen where all looks as in most of the time: a patch got another name, and nobody came.
+        is seen where nothing stands out, or all looks as in most of the time: patches got another name, nobody came.
         """
         followed = self._followed
         away_ns = t_ns - followed.seen_ns[rows]
@@ -244,6 +282,7 @@ class CategoryLife(Recorded):
         followed.run[back] += 1
         due = back[(followed.run[back] == self._config.min_frames) & (followed.frames[back] > 0)]
         if in_view.knows_places and len(due):
+            due = due[in_view.stand_out(followed.id[due])]
             due = due[~(in_view.shares_like(followed.id[due])[0] >= STAYS)]
         longest = followed.longest_ns[due]
         told = due[is_news(self._config.tell, followed.away_ns[due], longest) & same_picture]
@@ -262,24 +301,49 @@ class CategoryLife(Recorded):
         followed.missed_ns[back] = np.maximum(followed.missed_ns[back], t_ns - followed.seen_ns[back])
         followed.seen_ns[seen], followed.usual[seen] = t_ns, followed.presence[seen]
         followed.frames[seen] += 1
-        followed.gone[seen] = False
+        followed.gone[seen] = followed.gap[seen] = False
+        followed.looks[seen] = 0
         followed.run[absent] = 0
 
-    def _vanished(self, t_ns: int, rows: np.ndarray, same_picture: bool) -> list[tuple[EventKind, int]]:
+    def _note_where(self, score: Score, rows: np.ndarray, seen: np.ndarray) -> None:
+        """Keep where those who are seen in this frame are; `rows`: of each component, -1 where it has none."""
+        followed = self._followed
+        assert score.labels is not None
+        named = np.flatnonzero(score.labels >= 0)
+        at = score.labels[named] * CELLS**2 + cells_of(score.patch_map.shape)[named]
+        shown = np.bincount(at, minlength=len(rows) * CELLS**2).reshape(len(rows), -1) > 0
+        place = np.full(FOLLOWED, -1)
+        place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+        pace = 1.0 / np.minimum(followed.frames[seen], PRESENCE_FRAMES)  # this frame is counted already
+        followed.where[seen] += (pace[:, None] * (shown[place[seen]] - followed.where[seen])).astype(np.float32)
+
+    def _vanished(
+        self, t_ns: int, rows: np.ndarray, same_picture: bool, in_view: _InView
+    ) -> list[tuple[EventKind, int]]:
         """What was there in nearly every frame for a minute and more, and has been away for `vanish_s`.
 
         What goes again and again is told as returns are (`_returned`): the first time, and then when it is away for
-        longer than ever. In another picture no thing went.
+        longer than ever. In another picture no thing went. Nor, where the camera stands, did what left no gap: patches
+        got another name.
         """
         followed = self._followed
+        missed = rows[self._always(rows) & (followed.seen_ns[rows] - followed.born_ns[rows] >= WATCHED_S * NS)]
+        self._look_for_gaps(missed, in_view)
         if followed.in_event:
             return []
-        watched = followed.seen_ns[rows] - followed.born_ns[rows] >= WATCHED_S * NS
-        gone = rows[self._always(rows) & watched & ~followed.gone[rows]]
+        gone = missed[followed.gap[missed] & ~followed.gone[missed]]
         away_ns, missed_ns = t_ns - followed.seen_ns[gone], followed.missed_ns[gone]
         gone = gone[is_news(self._config.tell, away_ns, missed_ns) & (away_ns >= self._config.vanish_s * NS)]
         followed.gone[gone], followed.with_most[gone] = True, not same_picture
         return [(EventKind.VANISHED, self._most_seen(gone))] if len(gone) and same_picture else []
+
+    def _look_for_gaps(self, rows: np.ndarray, in_view: _InView) -> None:
+        """Note who left a place that is unlike itself since, in the first looks: an absence soon looks usual."""
+        followed = self._followed
+        rows = rows[followed.looks[rows] < GAP_LOOKS]
+        followed.looks[rows] += 1
+        if len(rows):
+            followed.gap[rows] |= in_view.shares_out(followed.where[rows]) >= GAP if in_view.knows_places else True
 
     def _always(self, rows: np.ndarray) -> np.ndarray:
         """Return which of the rows are of what was there in nearly every frame when it was seen last, (n,) bool."""

@@ -194,9 +194,11 @@ def play_categories(life: CategoryLife, frames: range) -> list:
     for i in frames:
         ids = np.array([0, 1, *range(5, 5 + i // 200)])
         seen = [k for k in range(len(ids)) if (i + k) % (3 + k) == 0 or k == 0]
-        score = SimpleNamespace(labels=np.repeat(seen, 6), was_named=i % 90 < 70, view_stays=True)
+        picture = {"labels": np.repeat(seen, 6), "patch_map": np.zeros((len(seen), 6))}
+        judgement = SimpleNamespace(stands_out=np.arange(6 * len(seen)) % 5 < i // 50 % 3)
+        score = SimpleNamespace(**picture, judgement=judgement, was_named=i % 90 < 70, view_stays=True)
         models = Models({"patches": SimpleNamespace(ids=ids)}, epoch=i // 20, activated_frame=0)
-        told.append(life.update(t_of(i), score, models, i % 200 > 180))
+        told.append(life.update(t_of(i), score, models, i % 200 > 180, lambda patches: (0.1, 0.9)))
     return told
 
 
@@ -214,7 +216,7 @@ def play_events(life: EventLife, frames: range) -> list:
         x = 0.6 * float(rng.random())
         box = (x, 0.1, x + 0.3, 0.4)
         regions = [Region(box, (x + 0.15, 0.25), 30.0, 6, 0)] if rng.random() < 0.8 else []
-        labels, grid = np.repeat([0, i // 40 % 2], 6), np.zeros((1, 1), np.float32)
+        labels, grid = np.repeat([0, i // 40 % 2], 6), np.zeros((2, 6), np.float32)
         score = Score(float(np.log(rarity)), rarity, 0.0, grid, labels, False, 1.0, regions, 7, t_of(i))
         models = Models({"patches": SimpleNamespace(ids=np.array([0, 1]))}, epoch=i // 20, activated_frame=0)
         frame = SimpleNamespace(sequence=i, t_ns=t_of(i))

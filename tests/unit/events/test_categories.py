@@ -11,6 +11,7 @@ from stillwatch.events.rules import LASTING_EPOCHS, SETTLED_EPOCHS
 from stillwatch.settings.config import EventsConfig
 
 RATE = 5
+GRID = (13, 9)
 
 
 class Story:
@@ -23,14 +24,18 @@ class Story:
         self.ids = np.array([0, 1])
         self.happened = []
 
-    def play(self, seconds, seen, in_event=False, every=15, was_named=True, share_like=None):
+    def play(self, seconds, seen, in_event=False, every=15, was_named=True, share_like=None, unlike=True):
         for _ in range(round(seconds * RATE)):
             if self.frame % every == 0:
                 self.epoch += 1
-            labels = np.concatenate([np.full(9, int(np.flatnonzero(self.ids == i)[0])) for i in seen])
+            labels = np.full(GRID, -1)
+            for i in seen:  # each has a row of the picture to itself
+                labels[i] = np.flatnonzero(self.ids == i)[0]
             models = Models({"patches": SimpleNamespace(ids=self.ids)}, epoch=self.epoch, activated_frame=0)
             t_ns = (self.frame + 1) * 1_000_000_000 // RATE
-            score = SimpleNamespace(labels=labels, was_named=was_named, view_stays=self.view_stays)
+            judgement = SimpleNamespace(stands_out=np.broadcast_to(unlike, GRID).ravel())
+            picture = {"labels": labels.ravel(), "patch_map": np.zeros(GRID), "judgement": judgement}
+            score = SimpleNamespace(**picture, was_named=was_named, view_stays=self.view_stays)
             told = self.life.update(t_ns, score, models, in_event, share_like)
             self.happened += [(kind, component, round(self.frame / RATE, 1)) for kind, component in told]
             self.frame += 1
@@ -83,7 +88,7 @@ def test_what_came_is_told_where_its_places_look_as_lately_and_not_as_before(pas
 
     story = settled().play(3, [0, 1], in_event=True).learn(5).play(60, [0, 1, 5], share_like=share_like)
     assert [kind for kind, _, _ in story.happened] == ["new_category"] * is_told
-    assert asked == [list(range(18, 27))]  # its own patches, the last of three times nine, once
+    assert asked == [list(range(45, 54))]  # its own patches, those of row 5, once
 
 
 def test_what_is_not_in_view_is_judged_when_it_is():
@@ -116,6 +121,15 @@ def test_where_all_looks_as_always_a_patch_got_another_name_and_nobody_returned(
     before = len(story.happened)
     story.play(5, [0, 1, 5], share_like=lambda patches: (past, 1.0))
     assert [kind for kind, _, _ in story.happened[before:]] == ["returned"] * is_told
+
+
+def test_where_nothing_stands_out_nobody_returned():
+    for unlike, kinds in (([5], ["returned"]), ([0, 1], [])):
+        story = settled().play(3, [0, 1], in_event=True).learn(5).play(20, [0, 1, 5]).play(900, [0, 1])
+        before, out = len(story.happened), np.zeros(GRID, bool)
+        out[unlike] = True
+        story.play(5, [0, 1, 5], share_like=places_known, unlike=out)
+        assert [kind for kind, _, _ in story.happened[before:]] == kinds
 
 
 def test_a_name_that_came_back_without_anybody_does_not_make_the_next_return_old():
@@ -183,6 +197,41 @@ def test_what_was_always_there_is_missed_once_after_a_while():
     assert [(kind, component) for kind, component, _ in story.happened] == [("vanished", 1)]
     last_seen_s = 34 + 120 - 1 / RATE
     assert story.happened[0][2] >= last_seen_s + 5.0
+
+
+def places_known(patches):
+    return 0.1, 0.3
+
+
+@pytest.mark.parametrize(
+    ("unlike", "view_stays", "kinds"), [(0, True, []), (1, True, ["vanished"]), (0, False, ["vanished"])]
+)
+def test_where_no_place_is_unlike_itself_a_patch_got_another_name_and_nothing_is_gone(unlike, view_stays, kinds):
+    story = settled(view_stays=view_stays).play(120, [0, 1])
+    story.play(60, [0], share_like=places_known, unlike=bool(unlike))
+    assert [kind for kind, _, _ in story.happened] == kinds
+
+
+@pytest.mark.parametrize(("row", "kinds"), [(1, ["vanished"]), (3, []), (5, [])])
+def test_a_gap_is_looked_for_where_it_was(row, kinds):
+    unlike = np.zeros(GRID, bool)
+    unlike[row] = True
+    story = settled().play(120, [0, 1]).play(60, [0], share_like=places_known, unlike=unlike)
+    assert [kind for kind, _, _ in story.happened] == kinds
+
+
+def test_a_gap_is_looked_for_when_it_goes_an_absence_soon_looks_usual():
+    story = settled().play(120, [0, 1]).play(3, [0], in_event=True, share_like=places_known)
+    story.play(60, [0], share_like=places_known, unlike=False)
+    assert [kind for kind, _, _ in story.happened] == ["vanished"]
+    story = settled().play(120, [0, 1]).play(3, [0], share_like=places_known, unlike=False)
+    assert story.play(60, [0], share_like=places_known).happened == []  # somebody stands before it, later
+
+
+def test_a_name_that_went_without_a_gap_does_not_make_the_next_absence_old():
+    story = settled().play(120, [0, 1]).play(60, [0], share_like=places_known, unlike=False).play(300, [0, 1])
+    story.play(20, [0], share_like=places_known)
+    assert [kind for kind, _, _ in story.happened] == ["vanished"]
 
 
 def absences_of(tell, absences):
