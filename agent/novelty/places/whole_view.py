@@ -81,13 +81,15 @@ class WholeView(Recorded):
         self._views = self._empty()
         self._unit = np.ones(self._views.kept.shape[1:], np.float32)  # usual distance of each value from its median
         self._look, self._seen = np.zeros((_N_BLOCKS, self._n_dims), np.float32), np.zeros(_N_BLOCKS, np.bool_)
+        self._of: Rows | None = None  # the frame that those and _told are of, until it is learnt
+        self._told = (0.0, 0.0)
 
     def _empty(self) -> _Views:
         return _Views(kept=np.zeros((VIEWS, _N_BLOCKS, self._n_dims), np.float32))
 
     def reset(self) -> None:
         """Forget everything: the grid has another shape, or the camera another view."""
-        self._views = self._empty()
+        self._views, self._of = self._empty(), None
 
     @property
     def named(self) -> float:
@@ -110,8 +112,10 @@ class WholeView(Recorded):
         The first is without what all blocks share of a change of colour, where that is less: the middle one of them may
         be of a red bus, and is no white balance then. The second has all of it.
         """
-        self._look_at(rows)
-        return self._changes(t_ns)
+        if self._of is not rows:
+            self._look_at(rows)
+            self._told, self._of = self._changes(t_ns), rows
+        return self._told
 
     def _changes(self, t_ns: int) -> tuple[float, float]:
         """Return `changes` of the frame that was looked at."""
@@ -141,13 +145,14 @@ class WholeView(Recorded):
 
         follows : an event is open, and this frame was judged; names are believed as before it then
         """
-        views = self._views
-        views.follows = follows
+        views, told = self._views, self._of is rows
+        views.follows, self._of = follows, None
         if views.turns and t_ns < views.sample_ns:
             return
-        self._look_at(rows)
+        if not told:
+            self._look_at(rows)
         if not follows:
-            views.named = _weight(self._changes(t_ns)[1])
+            views.named = _weight((self._told if told else self._changes(t_ns))[1])
         views.first_ns = views.first_ns if views.turns else t_ns
         views.sample_ns = t_ns + round(VIEWS_S * NS)
         place = place_of_next(views.held, VIEWS, views.offered, self._generator, self._horizon)
@@ -188,6 +193,7 @@ class WholeView(Recorded):
 
         def commit() -> None:
             take()
+            self._of = None
             if self._views.held:
                 self._measure()
 
