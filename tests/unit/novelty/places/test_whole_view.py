@@ -135,6 +135,21 @@ def test_while_an_event_goes_on_names_are_believed_as_before_it():
         assert view.weights(rows_of(end, light=(-0.13, 0.11)), round(end * NS)) == (1.0, 0.0)
 
 
+def test_a_frame_that_was_judged_teaches_the_same_as_one_that_was_not():
+    judged, other = made(), made()
+    for i in range(150):
+        t_s, by = i * VIEWS_S, (0.0, SNOW)[i % 9 == 8]
+        rows = rows_of(t_s, EVERYWHERE, by)
+        judged.weights(rows_of(t_s, EVERYWHERE, -5.0), round(t_s * NS))  # another one, that is not learnt
+        judged.weights(rows, round(t_s * NS))
+        for view in (judged, other):
+            view.learn(rows, round(t_s * NS), follows=i % 7 == 3)
+        assert judged.weights(rows, round(t_s * NS)) == other.weights(rows, round(t_s * NS))
+    theirs = other.state()
+    for name, array in judged.state().items():
+        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
+
+
 def test_masked_blocks_have_no_part_in_what_all_share():
     view = made()
     valid = np.zeros(GRID, bool)
