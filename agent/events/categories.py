@@ -85,6 +85,14 @@ def cells_of(grid_shape: tuple[int, ...]) -> np.ndarray:
     return (rows[:, None] * CELLS + columns).ravel()
 
 
+def _patches_by_cell(score: Score, n_ids: int) -> np.ndarray:
+    """Return how many patches of each component every cell of a labelled frame shows, (n_ids, CELLS ** 2) int64."""
+    assert score.labels is not None
+    named = np.flatnonzero(score.labels >= 0)
+    at = score.labels[named] * CELLS**2 + cells_of(score.patch_map.shape)[named]
+    return np.bincount(at, minlength=n_ids * CELLS**2).reshape(n_ids, CELLS**2)
+
+
 ShareLike = Callable[[np.ndarray], tuple[float, float]]
 
 
@@ -107,22 +115,22 @@ class _InView:
         NaN of whom the frame does not show.
         """
         assert self.share_like is not None
-        assert self.score.labels is not None
         shares = np.full((2, len(components)), np.nan)
-        for n, component in enumerate(components):
-            patches = np.flatnonzero(self.score.labels == np.flatnonzero(self.ids == component)[0])
+        for n, its in enumerate(self._patches_of(components)):
+            patches = np.flatnonzero(its)
             if len(patches) >= LEAST_PATCHES:
                 shares[:, n] = self.share_like(patches)
         return shares
 
+    def _patches_of(self, components: np.ndarray) -> np.ndarray:
+        """Return which patches are each one's, (n, n_patches) bool."""
+        assert self.score.labels is not None
+        return np.asarray(self.score.labels == np.argmax(self.ids == components[:, None], axis=1)[:, None])
+
     def stand_out(self, components: np.ndarray) -> np.ndarray:
         """Return who is seen where the frame is unlike all that was seen there, (n,) bool."""
-        assert self.score.judgement is not None
-        assert self.score.labels is not None
-        unlike = self.score.judgement.stands_out
-        assert unlike is not None
-        its = self.score.labels == np.argmax(self.ids == components[:, None], axis=1)[:, None]
-        return np.asarray((its & unlike).sum(axis=1) >= GAP * its.sum(axis=1))
+        its = self._patches_of(components)
+        return np.asarray((its & self._unlike).sum(axis=1) >= GAP * its.sum(axis=1))
 
     def shares_out(self, where: np.ndarray) -> np.ndarray:
         """Return in what share of some things' places the frame is unlike all that was seen there, (n,) float64.
@@ -131,11 +139,15 @@ class _InView:
 
         where : (n, CELLS ** 2), shares of frames
         """
+        its = where[:, cells_of(self.score.patch_map.shape)] >= STAYS
+        return np.asarray((its & self._unlike).sum(axis=1) / np.maximum(its.sum(axis=1), 1))
+
+    @property
+    def _unlike(self) -> np.ndarray:
+        """Patches that are unlike their places, (n_patches,) bool; only where `knows_places`."""
         assert self.score.judgement is not None
-        cells, unlike = cells_of(self.score.patch_map.shape), self.score.judgement.stands_out
-        assert unlike is not None
-        its = where[:, cells] >= STAYS
-        return np.asarray((its & unlike).sum(axis=1) / np.maximum(its.sum(axis=1), 1))
+        assert self.score.judgement.stands_out is not None
+        return self.score.judgement.stands_out
 
 
 class CategoryLife(Recorded):
@@ -167,8 +179,8 @@ class CategoryLife(Recorded):
         if not score.was_named or score.labels is None:
             return []
         rows = self._rows_of(ids)
-        counts = np.bincount(score.labels[score.labels >= 0], minlength=len(ids))[: len(ids)]
-        is_seen = counts >= LEAST_PATCHES
+        shown = _patches_by_cell(score, len(ids))
+        is_seen = shown.sum(axis=1) >= LEAST_PATCHES
         known = rows >= 0
         seen, missing = rows[known & is_seen], rows[known & ~is_seen]
         same_picture = self._is_same_picture(seen, missing)
@@ -176,7 +188,7 @@ class CategoryLife(Recorded):
         happened = self._grown(in_view)
         happened += self._returned(t_ns, seen, same_picture, in_view)
         self._take_note(t_ns, rows[known], is_seen[known])
-        self._note_where(score, rows, seen)
+        self._note_where(seen, shown[known & is_seen] > 0)
         return happened + self._vanished(t_ns, missing, same_picture, in_view)
 
     def forget(self) -> None:
@@ -305,17 +317,11 @@ class CategoryLife(Recorded):
         followed.looks[seen] = 0
         followed.run[absent] = 0
 
-    def _note_where(self, score: Score, rows: np.ndarray, seen: np.ndarray) -> None:
-        """Keep where those who are seen in this frame are; `rows`: of each component, -1 where it has none."""
+    def _note_where(self, rows: np.ndarray, shown: np.ndarray) -> None:
+        """Keep in which cells those who are seen in this frame are; shown : (n, CELLS ** 2) bool, of each row."""
         followed = self._followed
-        assert score.labels is not None
-        named = np.flatnonzero(score.labels >= 0)
-        at = score.labels[named] * CELLS**2 + cells_of(score.patch_map.shape)[named]
-        shown = np.bincount(at, minlength=len(rows) * CELLS**2).reshape(len(rows), -1) > 0
-        place = np.full(FOLLOWED, -1)
-        place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
-        pace = 1.0 / np.minimum(followed.frames[seen], PRESENCE_FRAMES)  # this frame is counted already
-        followed.where[seen] += (pace[:, None] * (shown[place[seen]] - followed.where[seen])).astype(np.float32)
+        pace = 1.0 / np.minimum(followed.frames[rows], PRESENCE_FRAMES)  # this frame is counted already
+        followed.where[rows] += (pace[:, None] * (shown - followed.where[rows])).astype(np.float32)
 
     def _vanished(
         self, t_ns: int, rows: np.ndarray, same_picture: bool, in_view: _InView

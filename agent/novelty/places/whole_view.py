@@ -145,14 +145,19 @@ class WholeView(Recorded):
 
         follows : an event is open, and this frame was judged; names are believed as before it then
         """
-        views, told = self._views, self._of is rows
-        views.follows, self._of = follows, None
-        if views.turns and t_ns < views.sample_ns:
-            return
-        if not told:
+        views = self._views
+        views.follows = follows
+        if not views.turns or t_ns >= views.sample_ns:
+            self._sample(rows, t_ns)
+        self._of = None
+
+    def _sample(self, rows: Rows, t_ns: int) -> None:
+        """Take a candidate: what it says of names, and its looks where chance wants them."""
+        views = self._views
+        if not views.follows:
+            views.named = _weight(self.changes(rows, t_ns)[1])
+        elif self._of is not rows:
             self._look_at(rows)
-        if not follows:
-            views.named = _weight((self._told if told else self._changes(t_ns))[1])
         views.first_ns = views.first_ns if views.turns else t_ns
         views.sample_ns = t_ns + round(VIEWS_S * NS)
         place = place_of_next(views.held, VIEWS, views.offered, self._generator, self._horizon)
