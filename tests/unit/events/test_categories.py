@@ -54,6 +54,12 @@ def test_an_ordinary_life_is_no_news():
     assert settled().play(300, [0, 1]).happened == []
 
 
+def test_of_a_model_without_components_nothing_is_told():
+    story = Story()
+    story.ids = np.zeros(0, np.int64)
+    assert story.play(60, []).happened == []
+
+
 def test_a_component_learnt_from_an_event_is_told_once_when_it_lasts():
     story = settled().play(3, [0, 1], in_event=True).learn(5).play(60, [0, 1, 5])
     assert [(kind, component) for kind, component, _ in story.happened] == [("new_category", 5)]
