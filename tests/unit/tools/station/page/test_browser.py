@@ -3,6 +3,7 @@
 One server and one browser for all. What holds for every page is in test_reach.py.
 """
 
+import datetime
 import time
 
 import pytest
@@ -122,8 +123,11 @@ def test_a_phone_shows_the_outlines_in_the_list_of_alerts(visit):
     assert abs(picture["width"] / picture["height"] - 4 / 3) < 0.02, "nothing of it is cut off"
 
 
-def test_a_day_plays(visit):
-    page = visit("/agents/dive-7/day")
+def test_a_day_plays(visit, station):
+    noon = datetime.datetime(2026, 11, 28, 12, tzinfo=datetime.UTC)  # "today" has two alerts only long after midnight
+    for number in (910, 911):
+        station.tell(alert("dive-7", number, int(noon.timestamp()) * 10**9 + number))
+    page = visit(f"/agents/dive-7/day?date={noon.date()}")
     page.click("#play")
     page.wait_for_selector("#moments li:nth-child(2).on", timeout=5000)
     assert page.locator(".strip .cursor").get_attribute("x1").endswith("%")
