@@ -393,6 +393,7 @@ def split(
         side_of_plane(x, rows, centre, stats[0], share)
     prior = settings[:ALPHA]
     for iteration in range(max_iterations + 1):
+        change = 0.0  # since this fit
         _fit_sides(x, second, n_clumps, rows, weights, share, centre, spread, prior, stats, fits)
         if iteration == max_iterations or fits[0, COUNT] <= 0.0 or fits[1, COUNT] <= 0.0:
             break
@@ -404,8 +405,10 @@ def split(
             post_mean, precision = stats[base + POST_MEAN], stats[base + PRECISION]
             log_joint_list(x, second, n_clumps, rows, wide, post_mean, precision, sides[child])
         odds = split_log_odds(fits[0, COUNT], fits[1, COUNT], settings[AFTER], settings[ALPHA])
-        if update_share(sides[0], sides[1], odds, soft, share) < 1e-3:
+        change = update_share(sides[0], sides[1], odds, soft, share)
+        if change < 1e-3:
             break
     # An update below the tolerance leaves statistics of the share before it; both are valid, the sum must match one.
-    _fit_sides(x, second, n_clumps, rows, weights, share, centre, spread, prior, stats, fits)
+    if change > 0.0:
+        _fit_sides(x, second, n_clumps, rows, weights, share, centre, spread, prior, stats, fits)
     return fits[0, EVIDENCE] + fits[1, EVIDENCE] + split_entropy(share, weights)

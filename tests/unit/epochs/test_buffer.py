@@ -16,9 +16,9 @@ from stillwatch.epochs.buffer import (
 )
 
 
-def buffer(words=20):
+def buffer(words=20, frames=6):
     return EpochBuffer(
-        patch_capacity=50, word_capacity=words, frame_capacity=6, n_patch_dims=3, n_word_dims=2, n_frame_dims=4,
+        patch_capacity=500, word_capacity=words, frame_capacity=frames, n_patch_dims=3, n_word_dims=2, n_frame_dims=4,
         payload_bytes=64, crop_bytes=40,
     )  # fmt: skip
 
@@ -40,13 +40,22 @@ def test_words_carry_the_number_of_their_frame():
     assert held.documents().tolist() == [7] * 7 + [9] * 7
 
 
-def test_some_words_of_each_frame_are_cut_out_from_its_first_to_its_last():
+def test_a_word_of_each_part_of_a_frame_is_cut_out():
     held = buffer()
     fill(held, 7)
     fill(held, 9)
-    assert held.cropped().tolist() == [0, 2, 4, 6, 7, 9, 11, 13]
-    assert CROPS == 4
-    assert [unpack_payload(crop) for crop in held.crops()[:2]] == [(7, 70, b"word 1"), (7, 70, b"word 3")]
+    places = held.cropped()
+    assert len(places) == 2 * CROPS
+    assert ((places - [0, 0, 7, 7]) // 3.5).tolist() == [0, 1, 0, 1]
+    first = 1 + int(places[0])  # word 0 is not of those that are learnt
+    assert unpack_payload(held.crops()[0]) == (7, 70, f"word {first}".encode())
+
+
+def test_any_word_of_a_frame_may_be_cut_out():
+    held = buffer(words=700, frames=100)
+    for i in range(100):
+        fill(held, i)
+    assert set(held.cropped() % 7) == set(range(7))
 
 
 def test_words_that_find_no_room_are_left_out_and_patches_go_on():
