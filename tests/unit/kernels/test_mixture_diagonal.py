@@ -250,6 +250,15 @@ def test_a_split_of_clumps_scores_the_points_behind_them_and_the_entropy_of_thei
     assert score == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize(("soft", "n_updates"), [(0, 0), (0, 50), (1, 0), (1, 1), (1, 500)])
+def test_a_splits_statistics_are_of_the_shares_that_it_ends_with(soft, n_updates):
+    x = (np.random.default_rng(2).normal(size=(90, 3)) * [3, 1, 1]).astype(np.float32)
+    _, fits, stats, share = split(x, np.zeros((0, 3), np.float32), 0, soft, n_updates)
+    for child, side in enumerate((share, 1.0 - share)):
+        assert fits[child, 3] == pytest.approx(side.sum())
+        np.testing.assert_allclose(stats[4 * child], side @ x.astype(float) / side.sum(), rtol=1e-6)
+
+
 def test_a_split_begins_at_the_plane_it_is_given():
     x = np.random.default_rng(0).normal(size=(200, 3)).astype(np.float32)
     _, _, _, share = split(x, np.zeros((0, 3), np.float32), 0, 0, 0, plane=np.array([[0.0, 0.5, 0.0], [0.0, 2.0, 0.0]]))
