@@ -28,7 +28,7 @@ class Projection:
     ----------
     basis : ndarray of shape (n_raw, n_dims), float32, C order, read only
     offset : ndarray of shape (n_dims,), float32, read only
-    span : ndarray of shape (n_raw, n_dims), float32
+    span : ndarray of shape (n_raw, n_dims), float32, read only
         Orthonormal directions that say what `basis` says: the same ones, where it is a PCA that is not whitened.
 
     References
@@ -42,7 +42,9 @@ class Projection:
     span: np.ndarray = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "span", np.linalg.qr(self.basis.astype(np.float64))[0].astype(np.float32))
+        span = np.linalg.qr(self.basis.astype(np.float64))[0].astype(np.float32)
+        span.setflags(write=False)
+        object.__setattr__(self, "span", span)
 
     def left_out(self, raw: np.ndarray, out: np.ndarray) -> None:
         """Write the length of what the encoding leaves out of each raw descriptor [1]_.
