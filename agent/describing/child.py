@@ -96,8 +96,6 @@ def _told(describer: Describer, room: Room, request: Ask) -> Told:
         "word_valid": rows.word_valid,
         "jpeg": np.frombuffer(described.jpeg, np.uint8),
     }
-    if rows.left_out is not None:
-        arrays["left_out"] = rows.left_out
     if rows.lighting is not None:
         arrays |= {LIT + field.name: getattr(rows.lighting, field.name) for field in fields(Lighting)}
     return Told(

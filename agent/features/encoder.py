@@ -28,33 +28,10 @@ class Projection:
     ----------
     basis : ndarray of shape (n_raw, n_dims), float32, C order, read only
     offset : ndarray of shape (n_dims,), float32, read only
-    span : ndarray of shape (n_raw, n_dims), float32, read only
-        Orthonormal directions that say what `basis` says: the same ones, where it is a PCA that is not whitened.
-
-    References
-    ----------
-    .. [1] B. Moghaddam and A. Pentland, Probabilistic visual learning for object representation, PAMI 19 (1997),
-       696-710: the distance from feature space.
     """
 
     basis: np.ndarray
     offset: np.ndarray
-    span: np.ndarray = dataclasses.field(init=False)
-
-    def __post_init__(self) -> None:
-        span = np.linalg.qr(self.basis.astype(np.float64))[0].astype(np.float32)
-        span.setflags(write=False)
-        object.__setattr__(self, "span", span)
-
-    def left_out(self, raw: np.ndarray, out: np.ndarray) -> None:
-        """Write the length of what the encoding leaves out of each raw descriptor [1]_.
-
-        raw : (n, n_raw), float32;  out : (n,), float32, written
-        """
-        seen = raw @ self.span
-        np.einsum("nd,nd->n", raw, raw, out=out)
-        out -= np.einsum("nd,nd->n", seen, seen)
-        np.sqrt(np.maximum(out, 0.0, out=out), out=out)
 
     def apply(self, raw: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Encode rows of raw descriptors, (n, n_raw) float32, into `out`, (n, n_dims) float32; return it."""

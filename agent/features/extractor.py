@@ -12,7 +12,6 @@ from stillwatch.base import Array, Commit, Frame, Restorable, SnapshotError, Sta
 from stillwatch.features.dense_sift import DenseSift
 from stillwatch.features.encoder import (
     Encoder,
-    Projection,
     check_settings,
     encoder_from_state,
     fit_projection,
@@ -68,8 +67,6 @@ class Features:
         Whether `patches` and `frame` are encoded.
     gate : GateAxes or None
         What contrast and brightness add to an encoded patch; None where it has none, or is not encoded.
-    encoding : Projection or None
-        Of patches; None until `ready`.
     """
 
     raw_patches: np.ndarray
@@ -82,7 +79,6 @@ class Features:
     frame: np.ndarray
     ready: bool
     gate: GateAxes | None = None
-    encoding: Projection | None = None
 
 
 class FeatureExtractor(Restorable):
@@ -187,7 +183,7 @@ class FeatureExtractor(Restorable):
         self._warmup.release()
         self._encode()
         features.ready = True
-        features.gate, features.encoding = self._gate(), self._encoding()
+        features.gate = self._gate()
         return True
 
     def take_projection(self, basis: np.ndarray, offset: np.ndarray) -> None:
@@ -303,9 +299,6 @@ class FeatureExtractor(Restorable):
         patch = self._encoder.patch
         return GateAxes(patch.basis[CONTRAST], patch.basis[BRIGHTNESS], patch.offset)
 
-    def _encoding(self) -> Projection | None:
-        return self._encoder.patch if self._encoder else None
-
     def _encode(self) -> None:
         if self._encoder:
             raw = self._sift.out
@@ -325,7 +318,6 @@ class FeatureExtractor(Restorable):
             frame=self._frame,
             ready=self.ready,
             gate=self._gate(),
-            encoding=self._encoding(),
         )
 
 

@@ -77,8 +77,6 @@ class Rows:
         Number of the view that a fixed camera has: another one where it was knocked, the same where it was put right.
     lighting : Lighting or None
         How light acts on `plain`; None under a camera that moves, and where patches have no contrast of their own.
-    left_out : ndarray of shape (n,), float32, or None
-        Length of what the encoding leaves out of each descriptor; None under a fixed camera, and until `ready`.
     """
 
     patches: np.ndarray
@@ -95,7 +93,6 @@ class Rows:
     word_shape: tuple[int, int]
     view: int = 0
     lighting: Lighting | None = None
-    left_out: np.ndarray | None = None
 
     def relit(self, gain: np.ndarray, out: np.ndarray) -> None:
         """Write `plain` as it would be in other light, (n, n_patch_dims) float32; `lighting` must be known.
@@ -137,7 +134,6 @@ class RowMaker:
         self._patches = np.zeros((capacity_patches, self.n_row_dims), np.float32)
         self._plain = np.zeros((capacity_patches, n_patch_dims), np.float32)
         self._shown = np.zeros((capacity_patches, self.n_word_dims), np.float32)
-        self._left_out = np.zeros(capacity_patches, np.float32)
 
     def rows_of(self, frame: Frame, features: Features, rule: CameraRule, view: int = 0) -> Rows:
         """Return the rows of a frame whose features were just extracted, by the rule and view of its camera."""
@@ -167,19 +163,11 @@ class RowMaker:
             ready=features.ready and rule.decided,
             view=view,
             lighting=None if gate is None else lighting_of(features.raw_patches, gate),
-            left_out=self._left_out_of(features) if rule.context is Context.CHROMA else None,
         )
-
-    def _left_out_of(self, features: Features) -> np.ndarray | None:
-        if features.encoding is None:
-            return None
-        left_out = self._left_out[: len(features.raw_patches)]
-        features.encoding.left_out(features.raw_patches, left_out)
-        return left_out
 
     def memory_bytes(self) -> dict[str, int]:
         """Return the bytes of all buffers at the largest frame."""
-        return {"rows": self._patches.nbytes + self._plain.nbytes + self._shown.nbytes + self._left_out.nbytes}
+        return {"rows": self._patches.nbytes + self._plain.nbytes + self._shown.nbytes}
 
 
 def lighting_of(raw: np.ndarray, gate: GateAxes) -> Lighting:

@@ -21,7 +21,6 @@ LEAST_SPREAD = 0.8  # deviations of patches: the smallest of a moving frame's fi
 KEPT_ROWS = 2048  # rows kept of all that was watched; four times as many rank frames no better
 KEPT_ROWS_PER_FRAME = 64  # rows: a frame's patches resemble each other, more of them say little
 KNOWN_AFTER_S = 2.4  # seconds until a row is remembered: what is in view must not be near to itself
-LEFT_OUT_WEIGHT = 6.0  # of what an encoding leaves out of a descriptor, in a distance: 3 to 12 rank frames alike
 COLOUR_WEIGHT = 3.0  # of a ratio of colours in a distance: edges are much alike wherever they are, colours are not
 STRIDE = 2  # patches: each is kept and found for its neighbours as well, whose windows overlap with its own
 USUAL_FRAMES = 500  # frames that the usual distance of patches is an average over

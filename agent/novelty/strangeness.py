@@ -17,7 +17,6 @@ from stillwatch.novelty.rules import (
     CALIBRATION_FRAMES,
     COLOUR_WEIGHT,
     LEAST_SPREAD,
-    LEFT_OUT_WEIGHT,
     NEIGHBOURS,
     NS,
     SETTLING_FRAMES,
@@ -59,7 +58,7 @@ class Strangeness(Composed):
     def __init__(self, config: Config, sizes: Sizes):
         settings, n = config.novelty, sizes.capacity_patches
         self._settings = settings
-        self._memory = PatchMemory(sizes.n_row_dims + 1, horizon_s=settings.halflife_s, seed=config.agent.seed)
+        self._memory = PatchMemory(sizes.n_row_dims, horizon_s=settings.halflife_s, seed=config.agent.seed)
         self._usual = UsualDistances(n)
         self._spread = RunningSpread(settings.halflife_s, LEAST_SPREAD, LEAST_SPREAD)
         self._calibration = RarityCalibration(settings.halflife_s)
@@ -158,15 +157,10 @@ def neighbourhood_means(deviations: np.ndarray, valid: np.ndarray) -> np.ndarray
 
 
 def looks_of(rows: Rows) -> np.ndarray:
-    """Return the thinned rows of a frame as they are compared, (n, n_row_dims + 1) float32, C order.
-
-    Colours count more, and so does how much of a descriptor its encoding left out: the encoding is of the first
-    frames, and a thing is more unlike all of them than any ground is.
-    """
-    assert rows.left_out is not None, "rows of a camera that moves, and of an encoder that is ready"
-    looks = np.column_stack([rows.patches, np.float32(LEFT_OUT_WEIGHT) * rows.left_out])
-    looks[:, -CONTEXT_DIMS - 1 : -1] *= np.float32(COLOUR_WEIGHT)
-    return thinned(looks, rows.grid_shape)
+    """Return the thinned rows of a frame as they are compared, (n, n_row_dims) float32, C order: colours count more."""
+    looks = thinned(rows.patches, rows.grid_shape).copy()
+    looks[:, -CONTEXT_DIMS:] *= np.float32(COLOUR_WEIGHT)
+    return looks
 
 
 def thinned_shape(grid: tuple[int, int]) -> tuple[int, int]:

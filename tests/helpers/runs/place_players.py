@@ -124,10 +124,7 @@ def noise_rows(i: int, rule: CameraRule) -> Rows:
     words = patches[::2, :4], valid[::2], (1, len(patches[::2]))
     light = np.random.default_rng([i, 1]).uniform(0.2, 2.0, (2, PLACES)).astype(np.float32)
     lighting = Lighting(light[0], 100.0 * light[1], plain[0], plain[1]) if rule.takes_out_brightness else None
-    left_out = light[0] if rule.novelty == "patches" else None
-    return Rows(
-        patches, plain, valid, centres, GRID, colours, frame, rule, True, *words, lighting=lighting, left_out=left_out
-    )
+    return Rows(patches, plain, valid, centres, GRID, colours, frame, rule, True, *words, lighting=lighting)
 
 
 def play_light(light: UsualLight, frames: range) -> list:

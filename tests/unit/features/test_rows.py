@@ -5,7 +5,6 @@ import pytest
 from capture_sources import frame_of
 
 from stillwatch.base.camera import FIXED, MOVING, UNDECIDED
-from stillwatch.features.encoder import projection_of
 from stillwatch.features.extractor import Features, GateAxes
 from stillwatch.features.rows import CONTEXT_DIMS, RowMaker
 
@@ -15,7 +14,7 @@ STEP_PX = 16
 RULES = [pytest.param(FIXED, id="fixed"), pytest.param(MOVING, id="moving")]
 
 
-def features(ready=True, gate=None, encoding=None):
+def features(ready=True, gate=None):
     rng = np.random.default_rng(0)
     y, x = (np.indices(GRID).reshape(2, -1) + 0.5) / np.array(GRID)[:, None]
     return Features(
@@ -29,7 +28,6 @@ def features(ready=True, gate=None, encoding=None):
         frame=rng.normal(size=4).astype(np.float32),
         ready=ready,
         gate=gate,
-        encoding=encoding,
     )
 
 
@@ -127,11 +125,3 @@ def test_colours_of_words_are_of_any_exposure():
 def test_a_words_centre_is_that_of_its_patch():
     rows = rows_of(FIXED)
     assert [rows.word_centre(word) for word in range(4)] == [tuple(rows.centres[i].tolist()) for i in (0, 2, 8, 10)]
-
-
-def test_a_moving_cameras_rows_tell_what_their_encoding_leaves_out():
-    encoding = projection_of(np.eye(RAW, DIMS), np.ones(DIMS))
-    left_out = rows_of(MOVING, encoding=encoding).left_out
-    np.testing.assert_allclose(left_out, np.linalg.norm(features().raw_patches[:, DIMS:], axis=1), rtol=1e-5)
-    assert rows_of(FIXED, encoding=encoding).left_out is None
-    assert rows_of(MOVING).left_out is None

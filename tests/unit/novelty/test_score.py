@@ -62,7 +62,6 @@ class Stage:
             words=np.zeros((0, 3), np.float32),
             word_valid=np.zeros(0, bool),
             word_shape=(0, 0),
-            left_out=np.full(N, 0.2, np.float32),
         )
         self.i += 1
         return frame_of(PICTURE, self.i / 10, sequence=self.i), rows

@@ -29,8 +29,8 @@ def test_rows_are_thinned_whole():
     assert thinned(values, (4, 6)).flags.c_contiguous
 
 
-def view(seed: int, far: float = 0.0, colour: float = 0.0, left_out: float = 0.0) -> Rows:
-    """Rows of usual ground; a tenth of the patches, side by side, lie apart, have another colour or lose more."""
+def view(seed: int, far: float = 0.0, colour: float = 0.0) -> Rows:
+    """Rows of usual ground; a tenth of the patches, side by side, lie apart, or have another colour."""
     rng = np.random.default_rng(seed)
     patches = rng.normal(0.0, 0.1, (GRID[0] * GRID[1], DIMS)).astype(np.float32)
     thing = patches.reshape(*GRID, DIMS)[4:8, 4:8]
@@ -40,12 +40,9 @@ def view(seed: int, far: float = 0.0, colour: float = 0.0, left_out: float = 0.0
     centres = np.stack([(x.ravel() + 0.5) / GRID[1], (y.ravel() + 0.5) / GRID[0]], axis=1).astype(np.float32)
     everywhere, nothing = np.ones(len(patches), bool), np.zeros(0, np.float32)
     plain = patches[:, :-2].copy()
-    lost = rng.normal(0.2, 0.02, GRID).astype(np.float32)
-    lost[4:8, 4:8] += left_out
     return Rows(
-        patches, plain, everywhere, centres, GRID, patches[:, :3], nothing, MOVING, True, nothing, nothing > 0, (0, 0),
-        left_out=lost.ravel(),
-    )  # fmt: skip
+        patches, plain, everywhere, centres, GRID, patches[:, :3], nothing, MOVING, True, nothing, nothing > 0, (0, 0)
+    )
 
 
 def watched(frames: int) -> Strangeness:
@@ -63,7 +60,7 @@ def watch(strategy: Strangeness, rows: Rows, i: int, *, in_event: bool = False) 
     return judgement.value
 
 
-@pytest.mark.parametrize("thing", [{"far": 2.0}, {"colour": 0.8}, {"left_out": 0.4}])
+@pytest.mark.parametrize("thing", [{"far": 2.0}, {"colour": 0.8}])
 def test_what_is_unlike_all_that_was_seen_is_news_and_outlined(thing):
     strategy = watched(80)
     usual, news = (strategy.judge(view(999, **shown), 20 * NS) for shown in ({}, thing))
@@ -142,7 +139,7 @@ def test_one_patch_alone_is_judged_and_left_as_it_came():
     patches, nothing = np.full((1, DIMS), 0.5, np.float32), np.zeros(0, np.float32)
     rows = Rows(
         patches, patches[:, :-2], one, np.full((1, 2), 0.5, np.float32), (1, 1), patches[:, :3], nothing, MOVING, True,
-        nothing, nothing > 0, (0, 0), left_out=patches[:, 0].copy(),
+        nothing, nothing > 0, (0, 0),
     )  # fmt: skip
     assert np.isfinite([watch(strategy, rows, i) for i in range(20)]).all()
     np.testing.assert_array_equal(patches, 0.5)
