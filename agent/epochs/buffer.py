@@ -15,7 +15,7 @@ from stillwatch.base import Array, Commit, Restorable, SnapshotError, State, che
 # Of a word's values: what differs by less is the same. The colour of one ground drifts by so much with light and water
 # (a ratio of 1.5 %), while a mean over many patches hardly scatters: topics would be times of the day, not grounds.
 WORD_RESOLUTION = np.float32(0.03)
-CROPS = 2  # words of a frame whose picture waits with them: a JPEG each is a fortieth of a frame's work
+CROPS = 2  # words of a frame whose picture waits with them: a JPEG each
 PAYLOAD_HEADER = struct.Struct("<qqI")  # frame sequence, stream time in ns, bytes of the JPEG, which follows
 NOTE_BYTES = 1024  # room for what else is known of a frame: which part of it shows which topic
 
@@ -142,10 +142,8 @@ class EpochBuffer(Restorable):
         self._documents[first : first + n] = sequence
         self.n_words += n
         shown = min(CROPS, n, len(self._crops) - self.n_crops)
-        if shown <= 0:
-            return
         # One in each part of the picture, anywhere in it: the same place of every frame would show its own ground only.
-        for place in ((np.arange(shown) + rng.random()) * n / shown).astype(np.int64):
+        for place in (n * np.arange(shown) + rng.integers(n)) // shown if shown else ():
             self._cropped[self.n_crops] = first + place
             self._crops.put(self.n_crops, pack_payload(sequence, t_ns, words.crop(int(chosen[place]))))
             self.n_crops += 1

@@ -3,6 +3,7 @@
 Called by agent/events/life.py with every scored frame. It must not raise alerts itself: it names what happened.
 """
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -79,10 +80,13 @@ class _Followed:
     blind_ns: int = saved(0, low=0)
 
 
+@functools.lru_cache(maxsize=1)
 def cells_of(grid_shape: tuple[int, ...]) -> np.ndarray:
-    """Return the cell of the picture that each patch of a grid is in, row by row, (rows * columns,) int64."""
+    """Return the cell of the picture that each patch of a grid is in: (rows * columns,) int64, read only."""
     rows, columns = (np.arange(length) * CELLS // length for length in grid_shape)
-    return (rows[:, None] * CELLS + columns).ravel()
+    cells = (rows[:, None] * CELLS + columns).ravel()
+    cells.setflags(write=False)
+    return cells
 
 
 def _patches_by_cell(score: Score, n_ids: int) -> np.ndarray:
